@@ -11,7 +11,7 @@ package idl
 // where it is used.
 //
 // make reference runs the compiler of Apache Thrift on the files in testdata/accept and
-// testdata/reject. If that compiler decides differently about a file, the first line of the file
+// testdata/reject. If the verdict of that compiler on a file differs, the first line of the file
 // says so and gives the reason. Scopes are those of t_scope.h in its sources.
 
 // scope holds the names that a file declares and the files that it includes.
@@ -34,11 +34,11 @@ const (
 // checker checks files, each after those that it includes.
 type checker struct {
 	report *report
-	file   *File // being checked
-	depth  int   // of the references between typedefs or constants that are being followed
+	file   *File // the file being checked
+	depth  int   // the depth of the references between typedefs or constants that are being followed
 
-	ids    map[shape]int32 // of containers
-	lastID int32           // of types
+	ids    map[shape]int32 // IDs of container types
+	lastID int32           // the last ID of a type
 }
 
 // shape identifies a container type by its kind and the types of its keys and elements.
@@ -72,7 +72,7 @@ func (c *checker) check(f *File) {
 			c.structure(d)
 		}
 	}
-	// Values come last because they need all types.
+	// Values are checked last because they need all types.
 	for _, d := range f.Decls {
 		if c.report.full() {
 			return
@@ -112,8 +112,8 @@ func (c *checker) declare() {
 	c.file.scope = s
 }
 
-// index makes the maps that find the parts of a declaration by name, and reports duplicate
-// names. The parser has reported those of fields.
+// index makes the maps for looking up the parts of a declaration by name, and reports duplicate
+// names. The parser has already reported those of fields.
 func (c *checker) index(d Decl) {
 	switch d := d.(type) {
 	case *Enum:
@@ -142,7 +142,7 @@ func (c *checker) index(d Decl) {
 	}
 }
 
-// what returns a word for the kind of a declaration, with its article.
+// what returns a word for the kind of a declaration, with an article.
 func what(d Decl) string {
 	switch d := d.(type) {
 	case *Typedef:
@@ -160,8 +160,8 @@ func what(d Decl) string {
 	return "a constant"
 }
 
-// collisions reports names that an included file with the same namespaces also declares: the
-// generated code of both would collide. The reference compiler has the same rule.
+// collisions reports names that are also declared by an included file with the same namespaces,
+// because the code generated for both would collide. The reference compiler has the same rule.
 func (c *checker) collisions() {
 	for _, other := range c.file.scope.included {
 		if !sameNamespaces(c.file, other) || !sameNamespaces(other, c.file) {
@@ -235,7 +235,7 @@ func (c *checker) noException(t *Type) {
 	switch t.Kind {
 	case Named:
 		if s := t.Struct(); s != nil && s.Kind == Exception {
-			c.report.warnf(c.file, t.Pos, "the exception %s is used as a value: exceptions are meant for throws", t.Name)
+			c.report.warnf(c.file, t.Pos, "the exception %s is used as a value; exceptions are meant for throws", t.Name)
 		}
 	case Map:
 		c.noException(t.Key)
@@ -392,7 +392,7 @@ func (c *checker) extends(s *Service) {
 func (c *checker) structure(s *Struct) {
 	type step struct {
 		of   *Struct
-		next int // field to look at
+		next int // index of the next field
 	}
 	if s.state != unchecked {
 		return

@@ -10,7 +10,7 @@ import "strings"
 // on the line of the previous token, with nothing after it, belongs to that token.
 func (x *lexer) comments(t *token) {
 	var doc, group span
-	var groupEnd int32 // line on which the group ends
+	var groupEnd int32 // the line on which the group ends
 	for {
 		x.blanks()
 		start, line := x.off, x.line
@@ -53,7 +53,8 @@ func (x *lexer) blanks() {
 	}
 }
 
-// comment skips one comment, without the newline that ends it, and returns its length, or 0.
+// comment skips one comment, without the newline that ends it. It returns the length of the
+// comment, or 0 if there is none.
 func (x *lexer) comment() int {
 	start, rest := x.off, x.src[x.off:]
 	switch {

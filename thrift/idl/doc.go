@@ -21,30 +21,30 @@
 //
 // # Errors
 //
-// Parse and Load report all errors together, as an [ErrorList]. Each error has a file, a line and
-// a column, says what was found and what was expected, and shows the line:
+// Parse and Load report all errors together, as an [ErrorList]. Each error has a file, a line and a
+// column, describes what was found and what was expected, and shows the line:
 //
 //	shop.thrift:3:14: unknown type Usr; did you mean User?
 //		  1: required Usr buyer
 //		              ^
 //
-// What is accepted but probably not intended, such as a field without an ID, is in
-// [Program].Warnings.
+// Constructs that are accepted but probably not intended, such as a field without an ID, are
+// reported in [Program].Warnings.
 //
-// No file makes the package panic. The size of the files, their number and the depth of everything
-// that nests are limited, and the time and the memory for a file are proportional to its size. Load
-// opens the files that an include names: programs that load files from untrusted sources must set
-// ReadFile.
+// The package does not panic, whatever the contents of a file. The size and the number of files and
+// the depth of nesting are limited, and the time and the memory for a file are proportional to its
+// size. Load opens the files that an include names: programs that load files from untrusted sources
+// must set ReadFile.
 //
 // # Language
 //
 // The language is that of https://thrift.apache.org/docs/idl as implemented by the compiler of
 // Apache Thrift (thrifty.yy and thriftl.ll in its sources), up to version 0.25: uuid is a type, and
-// names of fields may be keywords. Fields without an ID get -1, -2 and so on, and so do fields with
-// an ID that is not positive, unless Config.NegativeIDs is set. Fields of unions are optional. The
-// keyword async means oneway. The types slist and senum, and headers such as java_package, are
-// rejected. A value of an enum type is written with the name of the enum, such as Color.RED, or as
-// its number.
+// names of fields may be keywords. Fields without an ID get the IDs -1, -2 and so on, and so do
+// fields with an ID that is not positive, unless Config.NegativeIDs is set. Fields of unions are
+// optional. The keyword async means oneway. The types slist and senum, and headers such as
+// java_package, are rejected. A value of an enum type is written with the name of the enum, such as
+// Color.RED, or as its number.
 //
 // The package differs from that compiler in these rules:
 //

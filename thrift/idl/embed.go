@@ -14,15 +14,15 @@ import (
 // redundant spaces (idl.File.Source), as a constant, and a variable of type idl.Embedded that
 // refers to the variables of the included files. The first call of File parses and checks; the
 // result is the tree of this package, with everything that the IDL contains: names, IDs,
-// requiredness, types, defaults, annotations, functions. So there is only one description of a
-// declaration, and no code runs when a program starts. A table that the compiler lays out would
-// need no parser, but would be a second description, and a larger one: in the IDL of the tests, a
-// field takes 33 bytes of text in total; in thrift.Table, which has no services, annotations or
-// defaults, it takes 48 bytes and the name. The price is package thrift/idl in the program, and
-// parsing at the first use, 0.4 ms for shop.thrift and what it includes.
+// requiredness, types, defaults, annotations, functions. Therefore a declaration has only one
+// description, and no code runs when a program starts. A static table would need no parser, but
+// would be a second description, and a larger one: in the IDL of the tests, a field takes 33 bytes
+// of text in total; in thrift.Table, which has no services, annotations or defaults, it takes 48
+// bytes and the name. The cost is package thrift/idl in the program, and parsing at the first use,
+// 0.4 ms for shop.thrift and the files that it includes.
 //
 // An embedded file imports the packages of all files that it includes, including those whose types
-// it does not use, because their names are needed to check the text. If this alone causes an import
+// it does not use, because their names are needed to check the text. If these imports cause a
 // cycle, the generator reports an error.
 
 // Embedded is an IDL file that is part of a program. The code that slipstream gen thrift generates
@@ -46,8 +46,8 @@ type Embedded struct {
 	err  error
 }
 
-// Described is a generated struct, union or exception that knows its declaration. The pointer type
-// has the method.
+// Described is implemented by pointers to generated structs, unions and exceptions that refer to
+// their declarations.
 type Described interface {
 	// ThriftIDL returns the file that declares the struct, and the name of the struct in that file.
 	ThriftIDL() (file *Embedded, name string)

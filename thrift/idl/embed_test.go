@@ -71,7 +71,7 @@ func TestSourceHasNoComments(t *testing.T) {
 	}
 }
 
-// embed returns the Embedded that a generator would write for a file.
+// embed returns the Embedded that the generator would write for a file.
 func embed(f *File) *Embedded {
 	e := &Embedded{Name: f.Name, Source: f.Source(), NegativeIDs: f.NegativeIDs()}
 	for _, include := range f.Includes {
@@ -94,7 +94,7 @@ func TestEmbeddedFileIsResolved(t *testing.T) {
 	var wg sync.WaitGroup
 	var got [4]*File
 	for i := range got {
-		wg.Go(func() { got[i], _ = e.File() }) // The test waits for it below.
+		wg.Go(func() { got[i], _ = e.File() }) // The test waits for the goroutine below.
 	}
 	wg.Wait()
 	f := got[0]

@@ -19,14 +19,14 @@ func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 type Error struct {
 	File string // path of the file
 	Pos  Pos
-	Msg  string // what was found and what was expected
+	Msg  string // the text: what was found and what was expected
 	// Source is the line of the file at Pos, or a part of it if the line is long.
 	Source string
-	// Err is the cause, if programs can check for it: the reason why a file could not be read, or
-	// an error that a generator declares. Otherwise it is nil.
+	// Err is the cause, if it is one that programs can check for: the reason why a file could not
+	// be read, or an error that a generator declares. Otherwise it is nil.
 	Err error
 
-	caret int // bytes of Source before the position
+	caret int // number of bytes of Source before the position
 }
 
 // Error returns "file:line:column: message", followed by the source line and a caret under the
@@ -99,10 +99,10 @@ func (l ErrorList) Unwrap() []error {
 }
 
 const (
-	maxErrors    = 100 // errors that are kept, and as many warnings
-	maxSource    = 120 // bytes of a source line in an error
-	maxQuoted    = 40  // bytes of a token in a message
-	maxInMessage = 100 // bytes of a name or a type in a message
+	maxErrors    = 100 // maximum number of errors, and of warnings
+	maxSource    = 120 // maximum bytes of a source line in an error
+	maxQuoted    = 40  // maximum bytes of a token in a message
+	maxInMessage = 100 // maximum bytes of a name or a type in a message
 )
 
 // report collects the errors and warnings of one call of Parse or Load.
@@ -129,10 +129,10 @@ func (r *report) warnf(f *File, pos Pos, format string, args ...any) {
 	}
 }
 
-// uncut is a text that messages show in full, however long it is.
+// uncut is a text that messages show in full, regardless of its length.
 type uncut string
 
-// sprintf formats a message. Long names and types of a source are cut.
+// sprintf formats a message. Long names and types from a source are truncated.
 func sprintf(format string, args []any) string {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
@@ -184,7 +184,7 @@ func newError(f *File, pos Pos, msg string) *Error {
 		end := min(len(line), start+maxSource)
 		line, caret = line[start:end], caret-start
 	}
-	// Clone, so that the error does not keep the whole file in memory.
+	// Clone prevents the error from keeping the whole file in memory.
 	e.Source, e.caret = strings.Clone(line), caret
 	return e
 }

@@ -12,7 +12,7 @@ func TestErrorShowsItsLine(t *testing.T) {
 		{"windows", "struct A {\r\n  1: 5 a\r\n}", "a.thrift:2:6: expected a type, found the number 5\n\t  1: 5 a\n\t     ^"},
 		{"wide letters", "/* größer */ struct 5", "a.thrift:1:23: expected the name of the struct, found the number 5\n\t/* größer */ struct 5\n\t                    ^"},
 		{"control characters", "/*\x01\xff*/ 5", "a.thrift:1:8: expected a declaration (const, typedef, enum, struct, union, exception or service), found the number 5\n\t/*??*/ 5\n\t       ^"},
-		{"commands of a terminal", "const S A = \"\\\x1b\"", "a.thrift:1:14: unknown escape \\?: expected \\r, \\n, \\t, \\\", \\' or \\\\\n\tconst S A = \"\\?\"\n\t             ^"},
+		{"terminal escape sequences", "const S A = \"\\\x1b\"", "a.thrift:1:14: unknown escape \\?: expected \\r, \\n, \\t, \\\", \\' or \\\\\n\tconst S A = \"\\?\"\n\t             ^"},
 		{"no line", "", ""},
 		{"end of the file", "struct A {", "a.thrift:1:11: expected a field or \"}\", found the end of the file\n\tstruct A {\n\t          ^"},
 		{"end of an empty line", "struct A {\n", "a.thrift:2:1: expected a field or \"}\", found the end of the file\n\t\n\t^"},

@@ -85,7 +85,7 @@ func Example() {
 }
 
 // A type is as written in the source. Its method True resolves typedefs, and Struct and Enum return
-// the declaration that a name refers to, wherever it is.
+// the declaration that a name refers to, in any file.
 func ExampleType_True() {
 	program, err := idl.Load(idl.Config{ReadFile: readFile}, "shop.thrift")
 	if err != nil {
@@ -141,7 +141,7 @@ func ExampleParse() {
 	// total is with taxes
 }
 
-// Annotations can be used by any tool: this one reads the time limit of a function.
+// Annotations can be used by any tool. This one reads the time limit of a function.
 func ExampleAnnotations_Get() {
 	program, err := idl.Load(idl.Config{ReadFile: readFile}, "shop.thrift")
 	if err != nil {

@@ -91,7 +91,7 @@ func (p *parser) field(of fieldOf, auto *int64) (*Field, bool) {
 }
 
 // fieldName consumes the name of a field. As in newer versions of the reference compiler, it may be
-// a keyword, unless that keyword can follow a name.
+// a keyword, unless the keyword could follow a name.
 func (p *parser) fieldName(of fieldOf) (string, Pos, bool) {
 	switch k := p.tok.kind; {
 	case k == kwCppType || k >= kwXsdAll && k <= kwXsdAttrs || k == kwSlist || k == kwSenum:
@@ -181,7 +181,7 @@ func (p *parser) typ() (*Type, bool) {
 	case tokName:
 		t.Kind, t.Name = Named, p.text()
 		p.next()
-		return t, true // the name of a type takes no annotations
+		return t, true // a named type takes no annotations
 	case kwList, kwSet, kwMap:
 		p.next()
 		if !p.container(t, k) {
@@ -194,7 +194,7 @@ func (p *parser) typ() (*Type, bool) {
 			p.errorf(p.tok.pos, "slist is no longer supported: use string")
 			base = String
 		case k == kwVoid:
-			p.errorf(p.tok.pos, "void is only the result of a function, not a type")
+			p.errorf(p.tok.pos, "void is not a type: only the result of a function can be void")
 			return nil, false
 		case !ok:
 			p.expected("a type")

@@ -63,7 +63,7 @@ func checkErrors(t *testing.T, err error, src []byte) {
 			continue
 		}
 		if int(e.Pos.Line) > len(lines) || e.Pos.Col < 1 || int(e.Pos.Col) > len(lines[e.Pos.Line-1])+1 {
-			t.Fatalf("%s is no place in the source: %v", e.Pos, e)
+			t.Fatalf("%s is not a position in the source: %v", e.Pos, e)
 		}
 	}
 }

@@ -83,27 +83,27 @@ type span struct{ start, end int }
 // token is one token, with the comments before it.
 type token struct {
 	kind    kind
-	newLine bool // it is the first token of its line
+	newLine bool // the token is the first of its line
 	pos     Pos
 	span    span
-	int     int64 // of tokInt and tokBool
+	int     int64 // the value of tokInt and tokBool
 	double  float64
-	text    string // of tokString, without the quotes and escapes
+	text    string // the contents of tokString, without quotes and escapes
 
 	doc   span // comment that documents the declaration that starts here
 	trail span // comment that follows the previous token on its line
 }
 
-// lexer cuts a source into tokens.
+// lexer splits a source into tokens.
 type lexer struct {
 	file   *File
 	src    string
 	report *report
 
-	off       int   // of the next byte
-	line      int32 // of the next byte
+	off       int   // offset of the next byte
+	line      int32 // line of the next byte
 	lineStart int   // offset of the first byte of the line
-	lastLine  int32 // on which the last token ended, 0 before the first
+	lastLine  int32 // the line on which the last token ended, or 0 before the first token
 
 	doc span // first /** */ of the file, if any
 }
@@ -156,7 +156,7 @@ func (x *lexer) scan(t *token) {
 	}
 }
 
-// bad reports a character that cannot start a token, and skips it and similar ones after it.
+// bad reports a character that cannot start a token, and skips it and similar characters after it.
 func (x *lexer) bad(t *token) {
 	start := x.off
 	for x.off < len(x.src) {
@@ -192,8 +192,8 @@ func (x *lexer) name(t *token) {
 	}
 }
 
-// number reads an integer or a double. The reference compiler reads a number followed by a
-// letter as two tokens; here that is an error.
+// number reads an integer or a double. A number that is followed by a letter is an error; the
+// reference compiler reads it as two tokens.
 func (x *lexer) number(t *token) {
 	start := x.off
 	x.skip("+-", 1)
@@ -240,7 +240,7 @@ func (x *lexer) numberEnd(t *token, double bool, start int) {
 	}
 }
 
-// skip skips up to n of the characters.
+// skip skips up to n characters that are in chars.
 func (x *lexer) skip(chars string, n int) {
 	for ; n > 0 && x.off < len(x.src) && strings.IndexByte(chars, x.src[x.off]) >= 0; n-- {
 		x.off++
@@ -293,12 +293,12 @@ func (x *lexer) malformed(t *token) bool {
 	return true
 }
 
-// string reads a string with the escapes of the reference compiler.
+// string reads a string, with the same escapes as the reference compiler.
 func (x *lexer) string(t *token, mark byte) {
 	t.kind = tokString
 	x.off++
 	start := x.off
-	var decoded []byte // nil while the literal has no escape
+	var decoded []byte // nil as long as the literal has no escape
 	for ; x.off < len(x.src); x.off++ {
 		switch c := x.src[x.off]; {
 		case c == mark:

@@ -77,7 +77,7 @@ func TestDepthIsBounded(t *testing.T) {
 		{"services", backwards("service S0 {}", "service S%d extends S%d {}", 100), true},
 		{"services, too deep", backwards("service S0 {}", "service S%d extends S%d {}", 20_000), false},
 		{"services, too deep to the front", chain("service S%d extends S%d { void f() }", 20_000) + "service S20000 {}", false},
-		{"structs that need each other", chain("struct S%d { 1: required S%d s }", 20_000) + "struct S20000 {}", true},
+		{"structs that require each other", chain("struct S%d { 1: required S%d s }", 20_000) + "struct S20000 {}", true},
 	} {
 		start := time.Now()
 		_, err := files{"a.thrift": c.source}.load("a.thrift")
@@ -138,7 +138,7 @@ func TestHostileFilesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// dense contains the sources that need the most memory for their size.
+// dense contains the sources that need the most memory relative to their size.
 var dense = map[string]string{
 	"values":      "const list<i32> A = [" + strings.Repeat("1 ", 1<<16) + "]",
 	"lists":       "const list<list<i32>> A = [" + strings.Repeat("[]", 1<<16) + "]",
@@ -162,8 +162,8 @@ func distinct(n int) string {
 	return b.String()
 }
 
-// The bytes that may be allocated for one byte of a source, and how many of them may be retained.
-// Values are the worst case: two bytes of a source become 112 bytes, in a growing slice.
+// The maximum numbers of bytes that are allocated and retained for each byte of a source. Values
+// are the worst case: two bytes of a source become 112 bytes, in a growing slice.
 const maxAllocated, maxKept = 400, 100
 
 func TestMemoryIsAMultipleOfTheSource(t *testing.T) {
@@ -204,7 +204,7 @@ func TestSizeIsBounded(t *testing.T) {
 func TestFilesAreBounded(t *testing.T) {
 	f := files{}
 	var includes strings.Builder
-	for i := range 9_999 { // Together with the file that includes them, they are 10,000 files.
+	for i := range 9_999 { // With the file that includes them, there are 10,000 files.
 		name := fmt.Sprintf("f%d.thrift", i)
 		f[name] = ""
 		fmt.Fprintf(&includes, "include %q\n", name)

@@ -14,10 +14,10 @@ import (
 //	Config.ReadFile --> loader --> lexer --> parser --> included files, depth first --> checker, file by file
 //	                                              File: syntax tree                          Program: checked tree
 //
-// The limits are 16 MiB for all files together, a million nodes, 10,000 files, and 100 levels of types
-// in types, values in values, typedefs of typedefs, includes of includes, and services that extend
-// services. Code that walks a tree recursively therefore cannot exhaust the stack. One byte of a source
-// allocates at most 400 bytes, of which 70 are kept.
+// The limits are 16 MiB for all files together, a million nodes, 10,000 files, and 100 levels of
+// nested types, values, typedefs and includes, and of services that extend services. Therefore code
+// that walks a tree recursively cannot exhaust the stack. At most 400 bytes are allocated for each
+// byte of a source, of which 70 are retained.
 
 // Config configures Load. The zero value reads files of the operating system.
 type Config struct {
@@ -28,8 +28,8 @@ type Config struct {
 	//
 	//	func(path string) ([]byte, error) { return fs.ReadFile(fsys, path) }
 	ReadFile func(path string) ([]byte, error)
-	// Dirs are searched in order for an included file that is not found relative to the
-	// directory of the file that includes it.
+	// Dirs are searched in order for included files that are not found relative to the directory of
+	// the including file.
 	Dirs []string
 	// NegativeIDs keeps IDs of fields that are not positive, like --allow-neg-keys of the Thrift
 	// compiler. If false, they are replaced by -1, -2 and so on, with a warning.
@@ -44,8 +44,8 @@ type Program struct {
 	Roots []*File
 	// Files are all files. Each file comes after the files that it includes.
 	Files []*File
-	// Warnings describe what is accepted but probably not intended, in the order of Files. There
-	// are at most 100.
+	// Warnings describe constructs that are accepted but probably not intended, in the order of
+	// Files. There are at most 100.
 	Warnings ErrorList
 }
 
@@ -105,17 +105,17 @@ func checkAll(files []*File, r *report) {
 type loader struct {
 	config Config
 	files  map[string]*loaded // by path
-	order  []*File            // each after those that it includes
+	order  []*File            // each after the files that it includes
 	chain  []string           // paths of the files that are being loaded
 	report report
-	nodes  int // number of nodes that may still be created
-	bytes  int // that may still be read
+	nodes  int // remaining number of nodes
+	bytes  int // remaining number of bytes
 }
 
 // loaded is the result of loading a path.
 type loaded struct {
 	file *File // nil if the file does not exist
-	busy bool  // it is in the chain
+	busy bool  // the file is in the chain
 }
 
 // site is an include, or nil for the files that Load was called with.
@@ -221,7 +221,7 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid)
 }
 
-// readOS reads a file of the operating system, at most one byte more than is allowed.
+// readOS reads a file of the operating system, up to one byte more than the limit.
 func (l *loader) readOS(name string) ([]byte, error) {
 	f, err := os.Open(filepath.FromSlash(name))
 	if err != nil {

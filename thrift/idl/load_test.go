@@ -114,17 +114,17 @@ func TestCycleOfIncludesIsRefusedWithItsChain(t *testing.T) {
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
-	denied := errors.New("the line is down")
+	denied := errors.New("connection lost")
 	_, err := Load(Config{ReadFile: func(path string) ([]byte, error) {
 		if path == "a.thrift" {
 			return []byte("include \"b.thrift\""), nil
 		}
 		return nil, denied
 	}}, "a.thrift", "c.thrift")
-	wantError(t, err, "a.thrift:1:9: the file b.thrift cannot be read: the line is down", "c.thrift: the file c.thrift cannot be read")
+	wantError(t, err, "a.thrift:1:9: the file b.thrift cannot be read: connection lost", "c.thrift: the file c.thrift cannot be read")
 	var one *Error
 	if !errors.Is(err, denied) || !errors.As(err, &one) || one.File != "a.thrift" || one.Pos != (Pos{1, 9}) {
-		t.Errorf("%v does not tell its parts", err)
+		t.Errorf("%v does not wrap its causes", err)
 	}
 	_, err = files{}.load("a.thrift")
 	if wantError(t, err, "a.thrift: the file was not found"); !errors.Is(err, fs.ErrNotExist) {
@@ -189,7 +189,7 @@ func TestFilesWithTheSameNameAreToldApartByWhatTheyDeclare(t *testing.T) {
 	}
 }
 
-// Consequences of a syntax error are not reported: names that are missing, for example.
+// Consequences of a syntax error, such as missing names, are not reported.
 func TestFileWithSyntaxErrorsIsNotCheckedFurther(t *testing.T) {
 	_, err := files{
 		"a.thrift": "include \"b.thrift\"\nstruct A { 1: b.B x, 2: Unknown y }",

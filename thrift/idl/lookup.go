@@ -2,8 +2,8 @@ package idl
 
 import "github.com/slipstream-go/slipstream/internal/suggest"
 
-// lookup returns the declaration with a name, or nil after an error. Messages call what is
-// sought a type or a service.
+// lookup returns the declaration with the given name, or nil after an error. sought is "type" or
+// "service", for messages.
 func (c *checker) lookup(name string, pos Pos, sought string) Decl {
 	if d := c.file.scope.types[name]; d != nil {
 		return d
@@ -50,7 +50,7 @@ func (c *checker) unknown(name string, pos Pos, sought string) {
 	c.errorf(pos, "unknown %s %s%s", sought, name, uncut(hint))
 }
 
-const maxSuggested = 5000 // names that an unknown name is compared with
+const maxSuggested = 5000 // maximum number of names that an unknown name is compared with
 
 // names returns the names of the types, or of the services, that a file declares, with a prefix.
 func names(f *File, sought, prefix string) []string {
@@ -65,7 +65,7 @@ func names(f *File, sought, prefix string) []string {
 }
 
 func didYouMean(name string, known []string) string {
-	if len(name) < 3 { // nearly every short name is near
+	if len(name) < 3 { // a short name is similar to nearly any other
 		return ""
 	}
 	if near := suggest.Nearest(name, known); near != "" {

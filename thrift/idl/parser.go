@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// After an error the parser continues after the next separator, after the end of the body, or at the
-// keyword of a declaration at the beginning of a line. Only one syntax error is reported for each line.
-// A file with syntax errors is not checked further, and neither are the files that include it, because
-// each use of a missing declaration would be another error. Errors are sorted by file and position; the
-// search stops at 100.
+// After an error, the parser continues after the next separator, after the end of the body, or at
+// the keyword of a declaration at the beginning of a line. Only one syntax error is reported for
+// each line. A file with syntax errors is not checked further, and neither are the files that
+// include it, because each use of a missing declaration would be another error. Errors are sorted
+// by file and position; checking stops after 100.
 
 const (
-	maxDepth = 100 // types in types, values in values, typedefs of typedefs, includes in includes
+	maxDepth = 100 // levels of nested types, values, typedefs and includes
 	maxNodes = 1_000_000
 )
 
@@ -27,20 +27,20 @@ func Parse(name string, src []byte) (*File, error) {
 	return f, r.err([]*File{f})
 }
 
-// parser turns tokens into a tree. After an error it continues with the next field, value,
+// parser builds a tree from tokens. After an error, it continues with the next field, value,
 // function or declaration.
 type parser struct {
 	lexer    lexer
-	tok      token // the next one
-	end      Pos   // where the one before it ends
+	tok      token // the next token
+	end      Pos   // where the previous token ends
 	file     *File
 	report   *report
 	depth    int
-	nodes    *int // that may still be made
+	nodes    *int // remaining number of nodes
 	negative bool // keep IDs that are not positive
 
-	errorLine int32 // of the last syntax error: only one is reported on each line
-	failed    bool  // there was a syntax error: the tree may be incomplete
+	errorLine int32 // line of the last syntax error: only one is reported on each line
+	failed    bool  // there was a syntax error, so the tree may be incomplete
 }
 
 func parse(name string, src []byte, r *report, nodes *int, negative bool) *File {
@@ -92,9 +92,9 @@ func (p *parser) expected(what string) {
 	p.instead(what)
 }
 
-// instead reports the next token as one that was not expected.
+// instead reports that the next token is not what was expected.
 func (p *parser) instead(what string) {
-	if p.tok.kind == tokBad { // reported already
+	if p.tok.kind == tokBad { // already reported
 		p.errorLine, p.failed = p.tok.pos.Line, true
 		return
 	}
@@ -130,10 +130,10 @@ func (p *parser) found() string {
 	}
 }
 
-// text returns the next token as it is written.
+// text returns the source text of the next token.
 func (p *parser) text() string { return p.lexer.src[p.tok.span.start:p.tok.span.end] }
 
-// node counts a node of the tree, and reports the first one above the limit.
+// node counts a node of the tree, and reports an error for the first one above the limit.
 func (p *parser) node() bool {
 	if *p.nodes--; *p.nodes == -1 {
 		p.report.errorf(p.file, p.tok.pos, "more than %d fields, types and values", maxNodes)
@@ -142,12 +142,13 @@ func (p *parser) node() bool {
 	return *p.nodes >= 0
 }
 
-// wrong reports an error after which the tree is still complete.
+// wrong reports an error that does not make the tree incomplete.
 func (p *parser) wrong(pos Pos, format string, args ...any) {
 	p.report.errorf(p.file, pos, format, args...)
 }
 
-// enter goes one level deeper, unless the limit is reached. Each call is followed by leave.
+// enter increases the depth, unless the limit is reached. Each call must be followed by a call of
+// leave.
 func (p *parser) enter() bool {
 	p.depth++
 	if p.depth <= maxDepth {
@@ -159,7 +160,7 @@ func (p *parser) enter() bool {
 
 func (p *parser) leave() { p.depth-- }
 
-// stopped reports whether the parser is at its end or must give up.
+// stopped reports whether the parser has reached the end or must give up.
 func (p *parser) stopped() bool {
 	return p.tok.kind == tokEOF || p.report.full() || *p.nodes < 0
 }
@@ -212,14 +213,14 @@ func (p *parser) declares() bool {
 	return false
 }
 
-// margin reports whether the next token begins a header or a declaration and is at the very
-// beginning of a line. Such a token ends everything that is still open.
+// margin reports whether the next token begins a header or a declaration and is in the first column
+// of a line. Such a token ends all open constructs.
 func (p *parser) margin() bool {
 	return p.tok.newLine && p.tok.pos.Col == 1 && p.declares()
 }
 
-// toDeclaration skips to what looks like the next declaration: a keyword at the beginning of a
-// line, or outside of all braces.
+// toDeclaration skips to the probable start of the next declaration: a keyword at the beginning of
+// a line, or outside of all braces.
 func (p *parser) toDeclaration() {
 	for depth := 0; !p.stopped(); p.next() {
 		switch {
@@ -233,7 +234,7 @@ func (p *parser) toDeclaration() {
 	}
 }
 
-// toElement skips to what looks like the next element of a list that ends with the token end:
+// toElement skips to the probable start of the next element of a list that ends with the token end:
 // after a separator, at the end, at a number or a modifier at the beginning of a line, or at a
 // declaration.
 func (p *parser) toElement(end kind) {
@@ -263,7 +264,7 @@ func (p *parser) toElement(end kind) {
 }
 
 // elements parses elements up to the token end, which it consumes. The function one parses one
-// element. It returns false after an error that it has reported.
+// element, and returns false after it has reported an error.
 func (p *parser) elements(end kind, what string, one func() bool) bool {
 	for {
 		if p.take(end) {
@@ -281,7 +282,7 @@ func (p *parser) elements(end kind, what string, one func() bool) bool {
 		switch {
 		case p.tok.span.start != start || p.tok.kind == end || p.margin():
 		case p.tok.kind == '}':
-			return false // the end of an outer list
+			return false // the token ends an outer list
 		default:
 			p.next()
 		}
@@ -369,7 +370,7 @@ func (p *parser) declarations() {
 	}
 }
 
-// declaration parses one declaration. It may return a declaration although it had an error.
+// declaration parses one declaration. It may return a declaration in spite of an error.
 func (p *parser) declaration() (d Decl, ok bool) {
 	n := Node{Doc: p.doc()}
 	if !p.node() {
@@ -396,7 +397,7 @@ func (p *parser) declaration() (d Decl, ok bool) {
 	case kwSenum:
 		p.errorf(p.tok.pos, "senum is no longer supported: use string")
 	case ',', ';':
-		p.errorf(p.tok.pos, "unexpected %q: a declaration that ends with a brace has no separator", p.text())
+		p.errorf(p.tok.pos, "unexpected %q: no separator may follow a declaration that ends with a brace", p.text())
 		p.next()
 		return nil, true
 	default:

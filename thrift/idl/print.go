@@ -21,7 +21,7 @@ func (f *Function) Text() string {
 	return p.String()
 }
 
-// printer writes declarations as IDL. A text that is parsed and printed again is the same.
+// printer writes declarations as IDL. Parsing and printing its output again does not change it.
 type printer struct{ strings.Builder }
 
 func (p *printer) line(indent, format string, args ...any) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// print writes a file as IDL in one form, so that files that mean the same look the same. A
-// printed file that is parsed and printed again stays the same.
+// print writes a file as IDL in a canonical form, so that equivalent files have the same text.
+// Parsing and printing the output again does not change it.
 func print(f *File) string {
 	p := &printer{}
 	if f.Doc != "" {
@@ -28,7 +28,7 @@ func print(f *File) string {
 	return p.String()
 }
 
-// A declaration and a function are printed as IDL, without what surrounds them.
+// Text returns a single declaration or function as IDL.
 func TestTextOfADeclaration(t *testing.T) {
 	f, err := Parse("a.thrift", []byte(`const i32 most = 5
 /** An order. */

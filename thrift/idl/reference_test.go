@@ -23,7 +23,7 @@ var judgment = regexp.MustCompile(`^# reference( [\d.]+)?: (accepts|rejects|cras
 func TestReferenceCompilerAgrees(t *testing.T) {
 	program := os.Getenv("SLIPSTREAM_THRIFT")
 	if program == "" {
-		t.Skip("SLIPSTREAM_THRIFT names no Thrift compiler: make reference runs this test")
+		t.Skip("SLIPSTREAM_THRIFT is not set to the path of a Thrift compiler; make reference runs this test")
 	}
 	out, err := exec.Command(program, "--version").Output()
 	if err != nil {
@@ -45,7 +45,7 @@ func TestReferenceCompilerAgrees(t *testing.T) {
 				continue
 			}
 			if got, said := judge(t, program, path); got != expected {
-				t.Errorf("%s: the reference compiler %s it, expected that it %s it\n%s", path, got, expected, said)
+				t.Errorf("%s: the reference compiler %s it; according to the file, it %s it\n%s", path, got, expected, said)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func judge(t *testing.T, program, path string) (verdict, said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	// Some of its checks run only when code is generated.
+	// Some checks of the compiler run only when code is generated.
 	cmd := exec.CommandContext(ctx, program, "-r", "--gen", "json", "-out", t.TempDir(), filepath.Base(path))
 	cmd.Dir = filepath.Dir(path)
 	out, err := cmd.CombinedOutput()
@@ -69,7 +69,7 @@ func judge(t *testing.T, program, path string) (verdict, said string) {
 	return "accepts", string(out)
 }
 
-// A typing error in the first line of a file would change what is expected of it.
+// A typo in the first line of a file would change the expected result.
 func TestJudgmentsAreRead(t *testing.T) {
 	marked := 0
 	for _, folder := range []string{"accept", "reject"} {
@@ -84,11 +84,11 @@ func TestJudgmentsAreRead(t *testing.T) {
 			}
 			marked++
 			if m := judgment.FindStringSubmatch(line); m == nil || !strings.Contains(line, ",") && m[2] != "crashes" {
-				t.Errorf("%s: %q does not say what the reference compiler does and why", path, line)
+				t.Errorf("%s: %q does not state the result of the reference compiler and the reason", path, line)
 			}
 		}
 	}
 	if marked < 10 {
-		t.Errorf("only %d files say that the reference compiler judges them differently", marked)
+		t.Errorf("only %d files state a different result of the reference compiler", marked)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// setFiles returns the files of one folder of testdata. Those in accept have every feature of
-// the language, those in reject have one mistake each, or several of a kind.
+// setFiles returns the files in one folder of testdata. Those in accept cover every feature of the
+// language; those in reject contain one mistake each, or several of one kind.
 func setFiles(t testing.TB, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.thrift"))
@@ -72,7 +72,7 @@ func checkRoundTrip(t *testing.T, name string, src []byte) {
 	once := print(f)
 	again, err := Parse(name, []byte(once))
 	if err != nil {
-		t.Fatalf("what was printed is not accepted: %v\n%s", err, once)
+		t.Fatalf("the printed file is not accepted: %v\n%s", err, once)
 	}
 	if twice := print(again); twice != once {
 		t.Errorf("%s changes when it is printed again:\n%s\n--- and then\n%s", name, once, twice)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// File is a source file. [Parse] sets everything except the fields that are set by Load, and
-// the methods that find something by its name work only after [Load].
+// File is a source file. [Parse] sets all fields except those that are set by Load. The methods
+// that look up a declaration by its name work only after [Load].
 type File struct {
 	Path string // as given to Parse, or where Load found it
 	// Name is the last element of Path without its extension. Files that include this one use
-	// it as the prefix of the names that this one declares.
+	// it as the prefix the position of the names that this one declares.
 	Name        string
 	Doc         string // the first /** */ before the first header
 	Includes    []*Include
@@ -23,7 +23,7 @@ type File struct {
 	Warnings ErrorList
 
 	src      string
-	lines    []int32 // offset of each 1024th line, made by the first error
+	lines    []int32 // offset of each 1024th line, computed for the first error
 	complete bool    // this file and the files that it includes have no syntax errors
 	scope    scope
 }
@@ -90,7 +90,7 @@ type Annotation struct {
 // Annotations are in the order of the source. A key may occur several times.
 type Annotations []Annotation
 
-// Get returns the last value of a key, and whether there is one.
+// Get returns the last value of a key, and reports whether there is one.
 func (a Annotations) Get(key string) (value string, ok bool) {
 	for _, one := range a {
 		if one.Key == key {
@@ -134,7 +134,7 @@ type Const struct {
 	Value *Value
 
 	state   state
-	literal *Value // of Value, once that was checked
+	literal *Value // the literal that Value stands for, set when Value has been checked
 }
 
 // Typedef is another name for a type.
@@ -152,7 +152,7 @@ type Enum struct {
 	File   *File
 	Values []*EnumValue
 
-	id       int32 // of the type, 0 before it was used
+	id       int32 // the ID of the type, or 0 before the type is used
 	byName   map[string]*EnumValue
 	byNumber map[int32]*EnumValue
 }
@@ -161,7 +161,7 @@ type Enum struct {
 type EnumValue struct {
 	Node
 	Number   int32
-	Explicit bool // the source has the number; otherwise it is that of the previous value plus 1
+	Explicit bool // the source specifies the number; otherwise it is that of the previous value plus 1
 	Enum     *Enum
 }
 
@@ -192,7 +192,7 @@ type Struct struct {
 	Fields []*Field
 	XsdAll bool
 
-	id     int32 // of the type, 0 before it was used
+	id     int32 // the ID of the type, or 0 before the type is used
 	state  state
 	byName map[string]*Field
 	byID   []*Field
@@ -201,8 +201,8 @@ type Struct struct {
 // Field returns the field with that name, or nil.
 func (s *Struct) Field(name string) *Field { return s.byName[name] }
 
-// ByID returns the fields in the order of their IDs, in which they are written. The slice must not be
-// changed.
+// ByID returns the fields in the order of their IDs, in which they are encoded. The slice must not
+// be modified.
 func (s *Struct) ByID() []*Field { return s.byID }
 
 // FieldByID returns the field with that ID, or nil.
@@ -214,7 +214,7 @@ func (s *Struct) FieldByID(id int16) *Field {
 	return s.byID[i]
 }
 
-// index makes what the methods that find fields need.
+// index makes the indexes for the methods that look up fields.
 func (s *Struct) index() {
 	s.byName = make(map[string]*Field, len(s.Fields))
 	for _, f := range s.Fields {
@@ -253,7 +253,7 @@ type Field struct {
 	Xsd         *Xsd   // nil if there is no xsd keyword
 }
 
-// Xsd holds the keywords xsd_optional, xsd_nillable and xsd_attrs of a field, which are for XML
+// Xsd holds the keywords xsd_optional, xsd_nillable and xsd_attrs of a field, which concern XML
 // schemas.
 type Xsd struct {
 	Optional, Nillable bool
@@ -294,7 +294,7 @@ type Function struct {
 	Throws  []*Field
 }
 
-// ArgsStruct returns the struct in a message that calls the function. Its fields are the arguments.
+// ArgsStruct returns the struct of a message that calls the function. Its fields are the arguments.
 func (f *Function) ArgsStruct() *Struct {
 	s := &Struct{File: f.Service.File, Fields: f.Args}
 	s.Name, s.Pos = f.Name+"_args", f.Pos
@@ -302,7 +302,7 @@ func (f *Function) ArgsStruct() *Struct {
 	return s
 }
 
-// ResultStruct returns the struct in the reply of the function. All of its fields are optional: the
+// ResultStruct returns the struct of the function's reply. All of its fields are optional: the
 // result is called success and has the ID 0, unless it is void; the others are the exceptions.
 func (f *Function) ResultStruct() *Struct {
 	s := &Struct{File: f.Service.File}
@@ -324,7 +324,7 @@ func (f *Function) ResultStruct() *Struct {
 // StreamMode says which messages of a function are streams.
 type StreamMode uint8
 
-// Modes.
+// The modes of functions.
 const (
 	NoStreams     StreamMode = iota
 	ClientStreams            // many arguments, one result
@@ -335,8 +335,9 @@ const (
 // streamKey is Kitex's annotation of functions with streams.
 const streamKey = "streaming.mode"
 
-// Streams returns the mode that the annotation streaming.mode gives, as Kitex reads it. A function with the mode unary is called like others.
-// wrong is an annotation with that key and another value, or nil if there is none.
+// Streams returns the mode in the annotation streaming.mode, as Kitex interprets it. A function
+// with the mode unary is an ordinary function. wrong is an annotation with that key and an invalid
+// value, or nil if there is none.
 func (f *Function) Streams() (mode StreamMode, wrong *Annotation) {
 	for i := range f.Annotations {
 		a := &f.Annotations[i]
@@ -359,7 +360,7 @@ func (f *Function) Streams() (mode StreamMode, wrong *Annotation) {
 	return mode, wrong
 }
 
-// idempotentKey is the annotation of functions that may be executed twice.
+// idempotentKey is the annotation of functions that can be executed twice.
 const idempotentKey = "slipstream.idempotent"
 
 // Idempotent reports whether the annotation slipstream.idempotent says that executing a call of the function
@@ -417,12 +418,12 @@ type Type struct {
 	// Decl is the declaration that Name refers to: *Typedef, *Enum or *Struct. It is set by Load.
 	Decl Decl
 
-	id    int32 // the same for all identical types, 0 if it is not known
+	id    int32 // the same for all identical types, or 0 if it is not known
 	depth int32 // number of containers and typedefs around the innermost type
 }
 
-// True follows typedefs and returns the type that they stand for. The Kind of the result is
-// Named only if it is an enum or a struct.
+// True follows typedefs and returns the underlying type. The Kind of the result is Named only if it
+// is an enum or a struct.
 func (t *Type) True() *Type {
 	for {
 		td, ok := t.Decl.(*Typedef)
@@ -446,7 +447,7 @@ func (t *Type) Struct() *Struct {
 	return s
 }
 
-// String returns the type as it is written in a source, without annotations.
+// String returns the type in the syntax of IDL, without annotations.
 func (t *Type) String() string {
 	switch t.Kind {
 	case Named:
@@ -462,7 +463,7 @@ func (t *Type) String() string {
 // ValueKind is the kind of a value.
 type ValueKind uint8
 
-// The kinds of values, as they are written.
+// The kinds of values, according to the source.
 const (
 	IntValue ValueKind = iota
 	BoolValue
@@ -484,15 +485,15 @@ type Value struct {
 	Map    []Entry // of MapValue, in the order of the source
 	// Const is the constant that a NameValue refers to. It is set by Load.
 	Const *Const
-	// EnumValue is the value of an enum that a NameValue refers to, or that an IntValue of an
-	// enum type stands for. It is set by Load.
+	// EnumValue is the enum value that a NameValue refers to, or that an IntValue of an enum type
+	// represents. It is set by Load.
 	EnumValue *EnumValue
 }
 
 // Entry is a key of a map and its value, or the name of a field of a struct and its value.
 type Entry struct{ Key, Value Value }
 
-// Literal follows names of constants: it returns the value that is not such a name.
+// Literal follows names of constants and returns the first value that is not such a name.
 func (v *Value) Literal() *Value {
 	if v.Const != nil {
 		return v.Const.literal
@@ -500,7 +501,7 @@ func (v *Value) Literal() *Value {
 	return v
 }
 
-// split cuts a name at its last dot.
+// split splits a name at its last dot.
 func split(name string) (prefix, last string) {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		return name[:i], name[i+1:]

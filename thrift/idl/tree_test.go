@@ -48,7 +48,7 @@ service S extends b.Base { Key f(1: A a) throws (1: E e) }`,
 		t.Errorf("the function is %+v", f)
 	}
 	if a.Type("S") != nil || a.Service("A") != nil || a.Type("Nope") != nil || a.Const("A") != nil {
-		t.Error("a name was found as something else")
+		t.Error("a name was found as another kind of declaration")
 	}
 }
 
@@ -80,8 +80,8 @@ func TestAnnotationsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Identical types are one, by whatever name: a constant of one may be used as a value of the
-// other.
+// Identical types are the same type, regardless of their names: a constant of one may be used as a
+// value of the other.
 func TestConstantStandsForAValueOfAnIdenticalType(t *testing.T) {
 	files{"a.thrift": `typedef list<N> Numbers
 typedef i32 N
@@ -133,7 +133,7 @@ func TestCommentsBelongToWhatTheyStandAt(t *testing.T) {
 		{"two groups", "// a\n\n// b\nstruct A {}", "b", ""},
 		{"block", "/* a */ struct A {}", "a", ""},
 		{"doc wins", "/** a */\n// b\nstruct A {}", "a", ""},
-		{"doc may stand apart", "/** a */\n\nstruct A {}", "a", ""},
+		{"doc before an empty line", "/** a */\n\nstruct A {}", "a", ""},
 		{"last doc", "/** a */\n/** b */\nstruct A {}", "b", ""},
 		{"block of lines", "/**\n * a\n *\n *  b\n */\nstruct A {}", "a\n\n b", ""},
 		{"block without stars", "/**\n   a\n     b\n*/\nstruct A {}", "a\n  b", ""},
@@ -156,7 +156,8 @@ func TestCommentsBelongToWhatTheyStandAt(t *testing.T) {
 	}
 }
 
-// The last annotation counts, a key without a value is true, and what is neither true nor false is reported.
+// The last annotation counts, a key without a value means true, and other values than true and
+// false are reported.
 //
 // mutant: thrift-idl-idempotent-by-any-annotation
 func TestIdempotentFunctions(t *testing.T) {

@@ -103,7 +103,7 @@ func article(t *Type) string {
 	return "a " + text
 }
 
-// describe describes a value as it is written.
+// describe describes a value as in the source.
 func describe(v *Value) string {
 	switch v.Kind {
 	case BoolValue:
@@ -125,8 +125,8 @@ func describe(v *Value) string {
 	return v.Text
 }
 
-// scalar checks a literal against a base type. Errors are reported where it is used, which may
-// be the name of a constant.
+// scalar checks a literal against a base type. Errors are reported at used, which is v or the name
+// of a constant.
 func (c *checker) scalar(v, used *Value, t *Type) bool {
 	found := describe(v)
 	if used != v {
@@ -282,7 +282,7 @@ func (c *checker) structValue(v *Value, t *Type, s *Struct) bool {
 		set[key.Text] = key.Pos
 	}
 	if s.Kind == Union && len(v.Map) > 1 && ok {
-		c.errorf(v.Pos, "the union %s holds a single field, found %d", s.Name, len(v.Map))
+		c.errorf(v.Pos, "the union %s must have exactly one field, found %d", s.Name, len(v.Map))
 		return false
 	}
 	return ok
@@ -296,7 +296,7 @@ func (c *checker) noField(s *Struct, key *Value) {
 	c.errorf(key.Pos, "%s has no field %s%s", s.Name, key.Text, uncut(didYouMean(key.Text, names)))
 }
 
-// enumNumber checks a number in place of a value of an enum.
+// enumNumber checks a number that is used as a value of an enum.
 func (c *checker) enumNumber(v *Value, t *Type, e *Enum) bool {
 	if v.Kind != IntValue && v.Kind != BoolValue {
 		return c.mismatch(v, t, describe(v))
@@ -347,7 +347,8 @@ func (c *checker) nameValue(v *Value, t *Type) bool {
 }
 
 // looseValue accepts a name whose part after the last dot is the name of a value of the enum,
-// whatever is before the dot. The reference compiler does the same, and some files rely on it.
+// regardless of the part before the dot. The reference compiler does the same, and some files rely
+// on it.
 func (c *checker) looseValue(v *Value, e *Enum) bool {
 	prefix, last := split(v.Text)
 	if e == nil || v.Const != nil || prefix == "" || v.EnumValue != nil && v.EnumValue.Enum == e {
@@ -440,7 +441,7 @@ func (c *checker) unknownValue(v *Value, t *Type) {
 	c.errorf(v.Pos, "unknown value %s: expected a constant or a value of an enum%s", v.Text, uncut(didYouMean(v.Text, known)))
 }
 
-// enumName returns the name of an enum as the file may write it.
+// enumName returns a name by which the file can refer to an enum.
 func enumName(t *Type, e *Enum) string {
 	if base := t.True(); base == t {
 		return t.Name
