@@ -14,7 +14,7 @@ import (
 // Go values: map[string]any for structs, []any, map[any]any. A map whose keys Go cannot compare is
 // a slice of entries, as in generated code. A decoded value contains the defaults and zeros that
 // generated code sets, so it is encoded to the same bytes; the tests compare bytes and JSON for all
-// structs of testpkg, and FuzzGenericCodec compares which messages are refused.
+// structs of testpkg, and FuzzGenericCodec compares which messages are rejected.
 
 // Codec encodes and decodes structs. The zero value is ready to use, and selects the Binary
 // protocol. All methods are safe for concurrent use.
@@ -27,10 +27,10 @@ type Codec struct {
 	// many times more than in generated code, so large messages of tiny structs need a higher
 	// limit.
 	MaxMemory int
-	// Strict makes reading JSON fail if a member has a name that is not the name of a field.
-	// Otherwise such members are skipped, as by generated types.
+	// Strict makes unknown members an error when JSON is read. Otherwise they are skipped, as by
+	// generated types.
 	Strict bool
-	// JSON selects how JSON is written. Maps are always sorted by the text of their keys.
+	// JSON holds options for writing JSON. Maps are always sorted by the text of their keys.
 	JSON thrift.JSON
 }
 
@@ -39,7 +39,7 @@ type ValueError struct {
 	// Path leads from the struct to the value: lines[0].quantity, attrs["key"]. Map keys that are
 	// not strings, and entries, are identified by their index: [0].key and [0].value.
 	Path string
-	// Problem describes what was expected, or what is wrong.
+	// Problem describes what was expected, or why the value is invalid.
 	Problem string
 }
 
@@ -84,10 +84,10 @@ const (
 
 // The approximate sizes of values in memory.
 const (
-	sizeOfSlot   = 32  // an element, and the value that it refers to
+	sizeOfSlot   = 32  // an element and the value that it refers to
 	sizeOfEntry  = 96  // an entry of a map
 	sizeOfStruct = 64  // an empty struct
-	sizeOfField  = 16  // of a declared field, whether present or not
+	sizeOfField  = 16  // a declared field, whether present or not
 	sizeOfValue  = 112 // a field that is present
 )
 
@@ -134,7 +134,7 @@ func wireOf(t *idl.Type) byte {
 	return thrift.TypeI32
 }
 
-// least holds the smallest size of a value in the Binary protocol.
+// least holds the minimum size of a value in the Binary protocol.
 var least = [...]int{
 	thrift.TypeBool: 1, thrift.TypeI8: 1, thrift.TypeDouble: 8, thrift.TypeI16: 2, thrift.TypeI32: 4, thrift.TypeI64: 8, thrift.TypeUUID: 16,
 	thrift.TypeString: 4, thrift.TypeStruct: 1, thrift.TypeMap: 6, thrift.TypeSet: 5, thrift.TypeList: 5,
@@ -160,7 +160,7 @@ func isEntries(t *idl.Type) bool {
 // bitsOf returns the number of bits of an integer type.
 func bitsOf(wire byte) int { return 8 * least[wire] }
 
-// ofBits returns an integer as a value of the Go type with that number of bits.
+// ofBits converts an integer to the Go type with that number of bits.
 func ofBits(n int64, bits int) any {
 	switch bits {
 	case 8:

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// fill sets absent fields of a struct to the values that they have in a new struct of generated
-// code. It returns an error text if that needs too much memory, or would never end.
+// fill sets the absent fields of a struct to the values that they have in a new generated struct.
+// It returns an error text if that needs too much memory, or would not end.
 func (m *budget) fill(s *idl.Struct, v map[string]any, depth int) (problem string) {
 	if s.Kind == idl.Union {
 		return ""
@@ -33,8 +33,8 @@ func (m *budget) fill(s *idl.Struct, v map[string]any, depth int) (problem strin
 	return ""
 }
 
-// isOpt reports whether the field is a thrift.Opt in generated code, which is not set although it
-// holds the default.
+// isOpt reports whether the field is a thrift.Opt in generated code: such a field holds its
+// default, but is not set.
 func isOpt(f *idl.Field) bool {
 	if f.Requirement != idl.Optional {
 		return false
@@ -85,8 +85,8 @@ func zero(t *idl.Type) any {
 	return []any{}
 }
 
-// literal returns the value that IDL declares. A constant can be used many times, and the default
-// of a struct can contain the struct itself, so both the memory and the depth are limited.
+// literal returns the value of a default or constant. A constant can be used many times, and the
+// default of a struct can contain the struct itself, so both the memory and the depth are limited.
 func (m *budget) literal(v *idl.Value, t *idl.Type, depth int) (out any, problem string) {
 	lit := v.Literal()
 	t = t.True()
@@ -170,7 +170,7 @@ func (m *budget) literalMap(lit *idl.Value, t *idl.Type, depth int) (out any, pr
 	return entries.value(), ""
 }
 
-// mapping is a map under construction, of one of two types.
+// mapping is a map under construction, in one of two representations.
 type mapping struct {
 	m       map[any]any
 	entries []thrift.Entry[any, any]
@@ -184,8 +184,8 @@ func newMap(t *idl.Type) *mapping {
 	return &mapping{m: make(map[any]any)}
 }
 
-// put adds an entry, or replaces the one with an equal key. Of entries with the key NaN, which no other
-// key equals, it keeps the first one.
+// put adds an entry, or replaces the one with an equal key. If there are several entries with the
+// key NaN, it keeps the first one, although NaN does not equal itself.
 func (m *mapping) put(k, v any) {
 	if m.m == nil {
 		m.entries = append(m.entries, thrift.Entry[any, any]{Key: k, Value: v})

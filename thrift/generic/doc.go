@@ -32,16 +32,16 @@
 // A field that is absent, or nil, has no value. When a struct is read, fields that are not in the
 // message get the same values as in generated code: their default or, if they are neither optional
 // nor structs, zero or an empty container. When a struct is written, absent fields are written with
-// the same values. Optional fields stay absent, except that reading gives binaries, containers and
-// structs their defaults. A required field that is absent is an error in both directions, and so
-// are a union that does not have exactly one field, and, in writing, a name that is not that of a
-// field. Fields that the IDL does not declare are skipped; a union that has such a field is read as
-// an empty map.
+// the same values. Optional fields stay absent, except that reading sets binaries, containers and
+// structs to their defaults. A required field that is absent is an error in both directions, and so
+// is a union that does not have exactly one field. When a struct is written, an unknown name is an
+// error, too. Fields that the IDL does not declare are skipped; a union that has such a field is
+// read as an empty map.
 //
 // # Hostile input
 //
 // The bounds are those of generated code: counts are compared with the rest of the input before
 // memory is allocated, [thrift.MaxDepth] limits nesting, and [Codec].MaxMemory limits the values.
-// The IDL may come from elsewhere too, if idl.Config.ReadFile is set: MaxMemory also limits the
-// memory for defaults.
+// The IDL may also come from an untrusted source, if idl.Config.ReadFile is set: MaxMemory also
+// limits the memory for defaults.
 package generic

@@ -35,7 +35,8 @@ var codecs = map[string]generic.Codec{"binary": {}, "compact": {Compact: true}}
 
 type entries = []thrift.Entry[any, any]
 
-// Every type has the expected Go type, and its values read back as they were written.
+// Every type has the expected Go type, and its values are unchanged after they are written and
+// read.
 func TestValuesOfAllTypes(t *testing.T) {
 	s := structOf(t, `enum E { X = 1 }
 typedef list<E> Es
@@ -177,11 +178,11 @@ struct B { 1: required i8 n, 2: map<string, U> us } struct A { 1: list<B> bs, 2:
 		}
 	}
 	if _, _, err := c.Read(nil, thrift.CodeShort, s); err == nil {
-		t.Error("a code is no offset")
+		t.Error("ReadMessage accepts a code in place of an offset")
 	}
 }
 
-// A few bytes that announce a large value, or a deeply nested one, cost little.
+// A few bytes that announce a large or deeply nested value require little memory.
 func TestHostileMessages(t *testing.T) {
 	s := structOf(t, `struct E {} struct A { 1: list<i64> is, 2: list<E> es, 3: map<bool, bool> m, 4: string s, 5: optional A a, 6: list<list<bool>> bs, 7: set<A> as }`)
 	ones := bytes.Repeat([]byte{0}, 1<<20)
@@ -197,7 +198,7 @@ func TestHostileMessages(t *testing.T) {
 		{"map", false, []byte{thrift.TypeMap, 0, 3, thrift.TypeBool, thrift.TypeBool, 0x7f, 0xff, 0xff, 0xff, 0, 0}, thrift.CodeLength},
 		{"string", false, []byte{thrift.TypeString, 0, 4, 0x7f, 0xff, 0xff, 0xff, 0, 0}, thrift.CodeLength},
 		{"depth", false, bytes.Repeat([]byte{thrift.TypeStruct, 0, 5}, 100_000), thrift.CodeDeep},
-		{"depth of what is skipped", false, bytes.Repeat([]byte{thrift.TypeStruct, 0, 77}, 100_000), thrift.CodeDeep},
+		{"depth of a skipped value", false, bytes.Repeat([]byte{thrift.TypeStruct, 0, 77}, 100_000), thrift.CodeDeep},
 		{"list", true, []byte{0x19, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x07}, thrift.CodeLength},
 		{"map", true, []byte{0x3b, 0xff, 0xff, 0xff, 0xff, 0x07, 0x11, 0}, thrift.CodeLength},
 		{"string", true, []byte{0x48, 0xff, 0xff, 0xff, 0xff, 0x07, 0}, thrift.CodeLength},
@@ -271,7 +272,7 @@ func TestRepeatedFields(t *testing.T) {
 	}
 }
 
-// Whatever values a message contains, they occupy about as much memory as is allowed.
+// The values of a message occupy at most about as much memory as is allowed, whatever their types.
 func TestMemoryFollowsTheInput(t *testing.T) {
 	s := structOf(t, `struct B { 1: bool b } struct D { 1: i8 n = 5, 2: string s = "default" } struct A { 1: list<B> bs, 2: map<i16, B> by_number, 3: list<list<bool>> lists, 4: list<i64> is,
   5: list<D> ds, 6: map<string, string> texts, 7: list<map<bool, bool>> maps, 8: list<binary> binaries, 9: map<list<i8>, i8> entries }`)
@@ -279,7 +280,7 @@ func TestMemoryFollowsTheInput(t *testing.T) {
 	list := func(id, elem byte, elements []byte) []byte {
 		return slices.Concat([]byte{id<<4 | 9, 0xf0 | elem, n & 0x7f, n >> 7 & 0x7f, n >> 14}, elements, []byte{0})
 	}
-	fix := func(b []byte) []byte { // the count is a varint of three bytes
+	fix := func(b []byte) []byte { // the count is a varint with three bytes
 		b[2], b[3] = b[2]|0x80, b[3]|0x80
 		return b
 	}

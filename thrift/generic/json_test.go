@@ -21,7 +21,7 @@ struct A { 1: i64 n, 2: E e, 3: map<E, i64> by_enum, 4: map<bool, double> by_boo
 		t.Fatal(err)
 	}
 	if nan := v["by_bool"].(map[any]any)[true].(float64); nan == nan {
-		t.Errorf("%v is no NaN", nan)
+		t.Errorf("%v is not NaN", nan)
 	}
 	delete(v["by_bool"].(map[any]any), true)
 	want := map[string]any{
@@ -94,7 +94,7 @@ struct A { 1: i8 n, 2: E e, 3: map<i16, i8> m, 4: map<list<i8>, i8> pairs, 5: do
 	}
 }
 
-// A strict codec rejects names that no field has, at any depth, and lists the names that exist.
+// A strict codec rejects unknown names at any depth, and lists the known names.
 //
 // mutant: thrift-generic-strict-skips
 func TestUnknownNamesInStrictJSON(t *testing.T) {
@@ -124,7 +124,7 @@ struct A { 1: list<Item> items, 2: map<string, Item> by_name, 3: E none, 4: Many
 	}
 }
 
-// A value of any type is written as it is inside a struct.
+// A value of any type has the same JSON as inside a struct.
 func TestJSONOfValues(t *testing.T) {
 	f := file(t, `enum E { X = 1 } struct A { 1: i8 n }
 service S { i64 n(), E e(), list<A> as(), map<i16, string> m(), binary b(), A a() }`).Service("S")
@@ -146,7 +146,7 @@ service S { i64 n(), E e(), list<A> as(), map<i16, string> m(), binary b(), A a(
 	}
 }
 
-// Values read from JSON are written as JSON that reads back as the same.
+// Values that were read from JSON are unchanged after they are written and read again.
 func FuzzJSON(f *testing.F) {
 	s := structOf(f, `enum E { X = 1 } union U { 1: i8 n, 2: list<U> us }
 struct A { 1: i8 n = 5, 2: E e, 3: map<i16, double> m, 4: map<list<i8>, binary> pairs, 5: optional uuid u, 6: optional U un, 7: set<string> s, 8: optional A a, 9: map<bool, i64> b }`)

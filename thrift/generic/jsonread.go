@@ -17,9 +17,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
-// JSON is read from the tokens of encoding/json. Before that, input that encoding/json accepts but
-// the mapping does not is rejected: text that is not valid Unicode. Package jsontext writes the
-// scalars for this package and package thrift.
+// JSON is read from the tokens of encoding/json. Before that, text that is not valid Unicode is
+// rejected, because encoding/json would accept it. Package jsontext writes the scalars for this
+// package and package thrift.
 
 // FromJSON reads a struct from JSON, with the mapping that [thrift.JSON] documents. b must contain
 // nothing else. Fields that are missing in b get their defaults, as when they are missing in a
@@ -39,7 +39,7 @@ func (c Codec) FromJSON(b []byte, s *idl.Struct) (map[string]any, error) {
 	return v, nil
 }
 
-// valid returns an error if the text is not JSON in valid Unicode.
+// valid returns an error if the text is not valid JSON in valid Unicode.
 func valid(b []byte) *thrift.JSONError {
 	if !utf8.Valid(b) {
 		return &thrift.JSONError{Problem: "the input is not valid UTF-8"}
@@ -84,7 +84,7 @@ func hex4(b []byte) (r rune) {
 	return r
 }
 
-// jsonReader reads one document, which is valid. Functions return false after they have set err.
+// jsonReader reads one valid document. Functions return false after they have set err.
 type jsonReader struct {
 	strict bool // immutable
 	budget budget
@@ -92,7 +92,7 @@ type jsonReader struct {
 	err    *thrift.JSONError
 }
 
-// fail records a problem with the last token.
+// fail records a problem with the last token and returns false.
 func (d *jsonReader) fail(problem string) bool {
 	if d.err == nil {
 		d.err = &thrift.JSONError{Offset: int(d.tokens.InputOffset()), Problem: problem}
@@ -100,7 +100,7 @@ func (d *jsonReader) fail(problem string) bool {
 	return false
 }
 
-// expected records that tok is not what was expected.
+// expected records that tok is not what was expected, and returns false.
 func (d *jsonReader) expected(what string, tok json.Token) bool {
 	found := "null"
 	switch x := tok.(type) {
@@ -119,7 +119,7 @@ func (d *jsonReader) expected(what string, tok json.Token) bool {
 // in adds a step to the beginning of the path.
 func (d *jsonReader) in(step string) { d.err.Path = step + d.err.Path }
 
-// next returns the next token. The text is valid, so there is one.
+// next returns the next token. There is one, because the text is valid.
 func (d *jsonReader) next() json.Token {
 	tok, err := d.tokens.Token()
 	if err != nil {
@@ -187,7 +187,7 @@ func (d *jsonReader) structure(s *idl.Struct, tok json.Token, depth int) (map[st
 	return m, problem == "" || d.fail(problem)
 }
 
-// unknown records that no field of the struct has this name.
+// unknown records that no field of the struct has this name, and returns false.
 func (d *jsonReader) unknown(s *idl.Struct, name string) bool {
 	problem := s.Name + " has no field with this name"
 	for i, f := range s.Fields {
@@ -209,7 +209,7 @@ func (d *jsonReader) unknown(s *idl.Struct, name string) bool {
 	return false
 }
 
-// mostExpected is the largest number of field names in an error.
+// mostExpected is the maximum number of field names in an error.
 const mostExpected = 10
 
 // isPlain reports whether a name can be shown without quotes.
@@ -337,7 +337,7 @@ func (d *jsonReader) text(t *idl.Type, tok json.Token) (any, bool) {
 		return u, true
 	case t.Kind == idl.Binary:
 		b, err := base64.StdEncoding.DecodeString(text)
-		if err != nil || strings.ContainsAny(text, "\r\n") { // DecodeString ignores line breaks
+		if err != nil || strings.ContainsAny(text, "\r\n") { // DecodeString would ignore line breaks
 			return nil, d.fail("the string is not valid base64")
 		}
 		return append([]byte{}, b...), true
@@ -351,7 +351,7 @@ func (d *jsonReader) elements(t *idl.Type, tok json.Token, depth int) (any, bool
 	}
 	list := []any{}
 	for d.tokens.More() {
-		if !d.charge(1, 2*sizeOfSlot) { // append allocates more than it needs
+		if !d.charge(1, 2*sizeOfSlot) { // append allocates spare capacity
 			return nil, false
 		}
 		v, ok := d.value(t.Elem, d.next(), depth-1)

@@ -234,7 +234,7 @@ func (w *jsonWriter) name(t *idl.Type, key any) *ValueError {
 		} else {
 			w.quoted(strconv.FormatInt(n, 10))
 		}
-	default: // It is a string in JSON.
+	default: // The key is a string in JSON.
 		return w.value(t, key, 0)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// Message is a message that calls a function of a service, or answers a call.
+// Message is a call of a function of a service, or the reply to a call.
 type Message struct {
 	Function *idl.Function
 	Type     thrift.MessageType
@@ -58,7 +58,7 @@ func (m *Message) structure() *idl.Struct {
 
 // ReadMessage reads the message of a service at b[off:] and returns the offset after it. If the
 // service does not have the function, the error is a *thrift.ApplicationException, which can be
-// sent as the answer, and only Type and Seq of the message are set. Other errors are of type
+// sent as the reply, and only Type and Seq of the message are set. Other errors are of type
 // *thrift.Error; the message is nil if its header cannot be read, and has no Value otherwise.
 func (c Codec) ReadMessage(b []byte, off int, s *idl.Service) (m *Message, next int, err error) {
 	var head thrift.Message

@@ -40,7 +40,7 @@ service S extends Base { i32 add(1: i32 a, 2: i32 b = 7) throws (1: Gone gone) o
 			t.Errorf("%s: %v: the defaults are %+v", name, err, got)
 		}
 		if _, n, err := c.ReadMessage(b[:len(b)-1], 0, s); err == nil {
-			t.Errorf("%s: %d bytes of a message without its end", name, n)
+			t.Errorf("%s: read %d bytes of a truncated message", name, n)
 		}
 		for _, m := range []*generic.Message{{Function: add, Type: thrift.Exception}, {Function: add, Type: 9}, {Function: add, Type: thrift.Call, Value: map[string]any{"c": 1}}} {
 			if out, err := c.AppendMessage(b, m); err == nil || len(out) != len(b) {
@@ -56,7 +56,7 @@ service S extends Base { i32 add(1: i32 a, 2: i32 b = 7) throws (1: Gone gone) o
 			t.Errorf("%s: %v, %+v", name, err, m)
 		}
 		if m, _, err := c.ReadMessage(nil, 0, s); err == nil || m != nil {
-			t.Errorf("%s: nothing is %+v", name, m)
+			t.Errorf("%s: an empty input is %+v", name, m)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // The budget of Codec.MaxMemory is charged before a list, a struct or an entry of a map is
 // allocated. The charge for a struct includes its declared fields, because each of them is
 // examined. Defaults are charged, too: constants that refer to constants can be exponentially
-// larger than the IDL, and a struct can be its own default.
+// larger than the IDL, and the default of a struct can contain the struct.
 
 // Read reads the struct at b[off:] and returns the offset after it. The values share no memory with
 // b. Errors are of type *thrift.Error.
@@ -143,7 +143,7 @@ func (d *decoder) head(off int, last uint16) (t byte, id uint16, next int) {
 	return b[0], binary.BigEndian.Uint16(b[1:]), off + 3
 }
 
-// hasType reports whether a field of a message has a type.
+// hasType reports whether the type of a field in a message matches its declared type.
 func (d *decoder) hasType(t *idl.Type, wire byte) bool {
 	want := wireOf(t)
 	if !d.compact {

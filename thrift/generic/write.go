@@ -31,7 +31,7 @@ type encoder struct {
 
 // values checks values before they are written.
 type values struct {
-	limit budget // for each default
+	limit budget // the limit for each default
 }
 
 // mismatch returns the error for a value of an unexpected type.
@@ -39,13 +39,13 @@ func mismatch(want string, v any) *ValueError {
 	return &ValueError{Problem: fmt.Sprintf("expected %s, found %T", want, v)}
 }
 
-// present is a field that has a value.
+// present is a field and its value.
 type present struct {
 	f *idl.Field
 	v any
 }
 
-// fields selects from list the fields of a struct that are to be written.
+// fields selects from list the fields of a struct to be written.
 func (w *values) fields(s *idl.Struct, list []*idl.Field, v any, depth int) ([]present, *ValueError) {
 	m, ok := v.(map[string]any)
 	switch {
@@ -220,8 +220,7 @@ func (e *encoder) text(t *idl.Type, v any) *ValueError {
 	return nil
 }
 
-// textOf returns a value that is a string or a binary. A binary may also be given as a string, as
-// it is in keys.
+// textOf returns the value of a string or a binary. A binary may also be a Go string, as in keys.
 func textOf(t *idl.Type, v any) (string, *ValueError) {
 	text, ok := v.(string)
 	if b, isBytes := v.([]byte); isBytes && t.Kind == idl.Binary {
@@ -290,7 +289,7 @@ func (e *encoder) entries(t *idl.Type, v any, depth int) *ValueError {
 	return nil
 }
 
-// keyed returns the step to the value of an entry.
+// keyed returns the path step to the value of an entry.
 func keyed(i int, key any, rest string) string {
 	if text, ok := key.(string); ok {
 		const most = 80
@@ -320,8 +319,8 @@ func entriesOf(v any) ([]thrift.Entry[any, any], *ValueError) {
 	return list, nil
 }
 
-// compareKeys orders keys as generated code does. Keys that cannot be in a map are in no particular
-// order.
+// compareKeys orders keys as generated code does. The order of keys that cannot be in a map is
+// unspecified.
 func compareKeys(a, b any) int {
 	switch x := a.(type) {
 	case bool:
@@ -340,7 +339,7 @@ func compareKeys(a, b any) int {
 	return cmp.Compare(anyInteger(a), anyInteger(b))
 }
 
-// anyInteger returns an integer of any type.
+// anyInteger returns the value of an integer of any type.
 func anyInteger(v any) int64 {
 	for bits := 8; bits <= 64; bits *= 2 {
 		if n, err := integer(v, bits); err == nil {

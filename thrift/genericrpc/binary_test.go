@@ -25,7 +25,7 @@ func encode(v thrift.CompactStruct, compact bool) []byte {
 	return v.AppendThrift(nil)
 }
 
-// Encoded arguments and results are passed on unchanged.
+// Encoded arguments and results are forwarded unchanged.
 func TestCallsWithBytes(t *testing.T) {
 	h := new(calculator)
 	addr := serve(t, calc.NewCalculatorService(h))
@@ -37,7 +37,7 @@ func TestCallsWithBytes(t *testing.T) {
 			args, want thrift.CompactStruct
 		}{
 			{"add", &calc.CalculatorAddArgs{A: 1, B: 2}, &calc.CalculatorAddResult{Success: thrift.Some[int32](3)}},
-			{"add", &calc.CalculatorAddArgs{A: 3}, &calc.CalculatorAddResult{Division: &calc.Division{By: 3}}}, // not an error of CallBinary
+			{"add", &calc.CalculatorAddArgs{A: 3}, &calc.CalculatorAddResult{Division: &calc.Division{By: 3}}}, // CallBinary does not return it as an error
 			{"echo", &calc.CalculatorEchoArgs{Text: "x"}, &calc.CalculatorEchoResult{Success: thrift.Some("x")}},
 			{"ping", &calc.BasePingArgs{}, &calc.BasePingResult{}},
 		} {
@@ -82,7 +82,7 @@ func TestBytesThatAreNoStruct(t *testing.T) {
 			func() ([]byte, error) { return wrong.CallBinary(t.Context(), "add", whole) },
 			func() ([]byte, error) { return wrong.Call(t.Context(), "add", []byte(`{"a": 1}`)) },
 		} {
-			if _, err := call(); err == nil || !strings.Contains(err.Error(), "another protocol") || slipstream.OutcomeOf(err) != slipstream.NotSent {
+			if _, err := call(); err == nil || !strings.Contains(err.Error(), "different protocols") || slipstream.OutcomeOf(err) != slipstream.NotSent {
 				t.Errorf("compact %v: %v", compact, err)
 			}
 		}
@@ -92,7 +92,8 @@ func TestBytesThatAreNoStruct(t *testing.T) {
 	}
 }
 
-// forward returns a service that passes calls on to the server at an address, in the protocol in which they come.
+// forward returns a service that forwards calls to the server at an address, in the protocol of the
+// call.
 func forward(t *testing.T, addr string, s *idl.Service) *rpc.Service {
 	clients := map[bool]*genericrpc.Client{}
 	for _, compact := range []bool{false, true} {
@@ -108,7 +109,7 @@ func forward(t *testing.T, addr string, s *idl.Service) *rpc.Service {
 	return out
 }
 
-// A proxy without generated code behaves like the server itself, with each transport and protocol.
+// A proxy without generated code behaves like the server, with each transport and protocol.
 func TestProxies(t *testing.T) {
 	h := new(calculator)
 	addr := serve(t, calc.NewCalculatorService(h))
@@ -174,10 +175,10 @@ func TestHandlersWithoutAStruct(t *testing.T) {
 	}
 	addr := serve(t, of)
 	each(t, func(t *testing.T, config rpc.ClientConfig) {
-		config.Addr, config.Timeout = addr, 10*time.Second // with Buffered, nothing else ends a truncated message
+		config.Addr, config.Timeout = addr, 10*time.Second // with Buffered, only the timeout ends a truncated message
 		c := connect(t, config, s)
 		for kind, want := range map[string]string{
-			"cut": "the result of f: thrift: ", "long": "the result of f: genericrpc: 1 bytes follow", "other": "another protocol", "none": "the reply of f has no result",
+			"cut": "the result of f: thrift: ", "long": "the result of f: genericrpc: 1 bytes follow", "other": "different protocols", "none": "the reply of f has no result",
 		} {
 			_, err := c.Call(t.Context(), "f", []byte(`{"kind": "`+kind+`"}`))
 			if _, ok := errors.AsType[*thrift.ApplicationException](err); !ok || !strings.Contains(err.Error(), want) || slipstream.OutcomeOf(err) != slipstream.Executed {

@@ -13,8 +13,8 @@ import (
 //	JSON --> generic.Codec --> Raw --> rpc.Caller --> Raw --> generic.Codec --> JSON
 //	                           Raw --> rpc.Caller --> Raw                                CallBinary
 //
-// Values are encoded before the call, so that mistakes in them are errors that name the field, and nothing is
-// sent. The reply is copied out of the memory of the connection before it is decoded.
+// Values are encoded before the call, so invalid values cause errors that name the field, and
+// nothing is sent. The reply is copied from the memory of the connection before it is decoded.
 
 // Config configures a [Client]. The zero value is ready to use.
 type Config struct {
@@ -27,12 +27,12 @@ type Config struct {
 	// MaxMemory limits the approximate number of bytes that the values in JSON arguments and
 	// results occupy: see [generic.Codec].MaxMemory.
 	MaxMemory int
-	// JSON selects how results are written.
+	// JSON holds options for writing results.
 	JSON thrift.JSON
 }
 
-// A Client calls the functions of a service. Make it with [NewClient]. All methods are safe for concurrent
-// use.
+// A Client calls the functions of a service. Use [NewClient] to create one. All methods are safe
+// for concurrent use.
 type Client struct {
 	// Immutable.
 	caller    rpc.Caller
@@ -50,7 +50,7 @@ type function struct {
 }
 
 // NewClient returns a client of a service, which must come from a checked file, such as one that
-// [idl.Load] returns. The caller is an *[rpc.Client], or wraps one.
+// [idl.Load] returns. The caller is an *[rpc.Client] or a wrapper of one.
 func NewClient(caller rpc.Caller, service *idl.Service, config Config) (*Client, error) {
 	if service == nil {
 		return nil, errNoService
@@ -102,10 +102,10 @@ func (c *Client) Call(ctx context.Context, function string, args []byte) ([]byte
 	return f.read(c.codec, reply)
 }
 
-// CallBinary calls a function with arguments that are encoded, and returns the result as it was
-// sent: a struct with the field 0, or with that of an exception that the function declares, which
-// is no error here. Both are in the protocol that Config.Compact selects. The result is nil for a
-// oneway function.
+// CallBinary calls a function with encoded arguments, and returns the encoded result: a struct with
+// the field 0, or with the field of an exception that the function declares. Such an exception is
+// not returned as an error. Arguments and result are in the protocol that Config.Compact selects.
+// The result is nil for a oneway function.
 func (c *Client) CallBinary(ctx context.Context, function string, args []byte) ([]byte, error) {
 	f, err := c.function(function)
 	if err != nil {

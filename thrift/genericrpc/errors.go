@@ -5,10 +5,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// Exception is an exception that a function declares and has thrown, as the error of a call.
+// Exception is the error of a call whose function has thrown an exception that it declares.
 type Exception struct {
 	Function *idl.Function
-	Field    *idl.Field // of Function.Throws
+	Field    *idl.Field // an element of Function.Throws
 	JSON     []byte     // the fields of the exception
 }
 

@@ -31,7 +31,7 @@ func orders() *idl.Service {
 // it down.
 func start() (addr string, s *rpc.Server) {
 	service, err := genericrpc.NewService(orders(), func(_ context.Context, f *idl.Function, args genericrpc.Raw) (result genericrpc.Raw, err error) {
-		c := generic.Codec{Compact: args.Compact} // the client has chosen the protocol
+		c := generic.Codec{Compact: args.Compact} // the protocol that the client has chosen
 		values, _, err := c.Read(args.Bytes, 0, f.ArgsStruct())
 		if err != nil {
 			return result, err
@@ -87,7 +87,7 @@ func ExampleClient() {
 	// find: thrift: JSON: field ID: find_args has no field with this name; expected id, at byte 5 (not sent)
 }
 
-// A proxy passes calls on without decoding them.
+// A proxy forwards calls without decoding them.
 func ExampleNewService() {
 	addr, server := start()
 	defer server.Shutdown(context.Background())
@@ -103,7 +103,7 @@ func ExampleNewService() {
 
 	service, err := genericrpc.NewService(orders(), func(ctx context.Context, f *idl.Function, args genericrpc.Raw) (genericrpc.Raw, error) {
 		if args.Compact {
-			return args, errors.New("this proxy passes on only the Binary protocol")
+			return args, errors.New("this proxy forwards only the Binary protocol")
 		}
 		result, err := client.CallBinary(ctx, f.Name, args.Bytes)
 		return genericrpc.Raw{Bytes: result}, err

@@ -19,8 +19,8 @@ func SplitName(name string) (service, function string, err error) {
 	return name[:dot], name[dot+1:], nil
 }
 
-// Lookup returns the function with a name such as Shop.find, and the service that is called, which may
-// have inherited the function. The file declares the service.
+// Lookup returns the function with a name such as Shop.find, and the service in that name, which
+// may have inherited the function. The file must declare the service.
 func Lookup(file *idl.File, name string) (*idl.Service, *idl.Function, error) {
 	inService, of, err := SplitName(name)
 	if err != nil {
@@ -60,7 +60,7 @@ func meantFunction(s *idl.Service, name string) string {
 	return meant(name, known)
 }
 
-// FunctionOf returns a function as clients call it.
+// FunctionOf returns the description of a function for clients.
 func FunctionOf(f *idl.Function) rpc.Function {
 	idempotent, _ := f.Idempotent()
 	return rpc.Function{Service: f.Service.Name, Name: f.Name, Oneway: f.Oneway, Idempotent: idempotent}

@@ -32,7 +32,7 @@ func (c canned) Call(_ context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// answered returns a client whose calls are answered with a struct.
+// answered returns a client whose calls are answered with the struct reply.
 func answered(t testing.TB, s *idl.Service, config genericrpc.Config, reply []byte) *genericrpc.Client {
 	t.Helper()
 	c, err := genericrpc.NewClient(canned{config.Compact, func([]byte) []byte { return reply }}, s, config)
@@ -46,7 +46,7 @@ const hostileIDL = `union U { 1: i32 n, 2: string s } struct E {} struct R { 1: 
 exception X { 1: required string why }
 service S { list<E> es() throws (1: X x), U u() throws (1: X x), R r() throws (1: X x), void v() throws (1: X x), map<string, R> m() throws (1: X x) }`
 
-// Replies that do not match the function are errors with the outcome Executed; they cost little
+// Replies that do not match the function are errors with the outcome Executed, and require little
 // memory.
 func TestHostileReplies(t *testing.T) {
 	s := service(t, hostileIDL)
@@ -114,7 +114,7 @@ func measured(f func() ([]byte, error)) ([]byte, uint64, error) {
 	return b, after.TotalAlloc - before.TotalAlloc, err
 }
 
-// shape has fields of all types; echoing it exercises the whole JSON mapping.
+// shape declares fields of all types; echoing them exercises the whole JSON mapping.
 const shape = `enum E { X = 1 } union U { 1: i8 n, 2: list<U> us }
 struct A { 1: i8 n = 5, 2: E e, 3: map<i16, double> m, 4: map<list<i8>, binary> pairs, 5: optional uuid u, 6: optional U un, 7: set<string> s, 8: optional A a, 9: map<bool, i64> b }
 exception X { 1: A a } service S { A echo(1: A a) throws (2: X x) }`
@@ -125,7 +125,7 @@ func echo(compact bool) func([]byte) []byte {
 		switch {
 		case len(args) == 1:
 			return args
-		case compact: // the difference of IDs cannot be 0: the ID follows
+		case compact: // the difference of IDs cannot be 0, so the ID follows
 			return append([]byte{thrift.CompactTypeStruct, 0}, args[1:]...)
 		}
 		args[2] = 0
@@ -133,8 +133,8 @@ func echo(compact bool) func([]byte) []byte {
 	}
 }
 
-// JSON that a call accepts is returned as JSON for the same value, in both protocols. The returned
-// JSON is accepted as an argument, and is then returned unchanged.
+// If a call accepts JSON, echoing it returns JSON for the same value, in both protocols. Echoing
+// the returned JSON does not change it.
 func FuzzCalls(f *testing.F) {
 	s := service(f, shape)
 	f.Add([]byte(`{"a":{"n":1,"e":"X","m":{"5":1.5},"pairs":[[[1],"AA=="]],"u":"01234567-89ab-cdef-0123-456789abcdef","un":{"us":[{"n":1}]},"s":["\ud83d\ude00"],"a":{},"b":{"true":1}}}`))
@@ -167,8 +167,8 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// tooMuch reports whether an error is about a bound: a value that is just below the bound in one
-// form may exceed it in another.
+// tooMuch reports whether an error was caused by a bound: a value that is just below the bound in
+// one form may exceed it in another.
 func tooMuch(err error) bool {
 	if _, ok := errors.AsType[*generic.ValueError](err); ok {
 		return true
@@ -177,7 +177,8 @@ func tooMuch(err error) bool {
 	return ok && (e.Code == thrift.CodeMemory || e.Code == thrift.CodeDeep)
 }
 
-// No bytes from a server make a call panic, and every accepted result is JSON that a call accepts.
+// A call does not panic, whatever bytes the server sends, and every accepted result is JSON that a
+// call accepts.
 func FuzzReplies(f *testing.F) {
 	s := service(f, shape)
 	f.Add([]byte{thrift.TypeStruct, 0, 0, 0, 0}, false)

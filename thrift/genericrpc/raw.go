@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Raw is an encoded struct: the arguments or the result of a function, which a program passes on
+// Raw is an encoded struct: the arguments or the result of a function, which a program forwards
 // without decoding them. The zero value is a struct without fields.
 type Raw struct {
 	// Bytes is the encoding, from the first field to the byte that ends the struct. Reading
@@ -25,7 +25,7 @@ var _ thrift.CompactStruct = (*Raw)(nil)
 func (r *Raw) SizeThrift() int { return max(len(r.Bytes), 1) }
 
 // AppendThrift implements [thrift.Struct]. It panics if the struct is in the Compact protocol;
-// clients of package rpc turn the panic into an error of the call, which is not sent.
+// clients of package rpc recover, do not send the call, and return an error.
 func (r *Raw) AppendThrift(b []byte) []byte { return r.append(b, false) }
 
 // AppendCompact implements [thrift.CompactStruct]. It panics if the struct is in the Binary protocol, as
@@ -33,7 +33,7 @@ func (r *Raw) AppendThrift(b []byte) []byte { return r.append(b, false) }
 func (r *Raw) AppendCompact(b []byte) []byte { return r.append(b, true) }
 
 // errProtocol is the error for a struct in the wrong protocol, and the value of the panics of Raw.
-var errProtocol = errors.New("genericrpc: the struct is in another protocol (Binary or Compact) than the call")
+var errProtocol = errors.New("genericrpc: the struct and the call are in different protocols (Binary and Compact)")
 
 func (r *Raw) append(b []byte, compact bool) []byte {
 	switch {

@@ -11,12 +11,12 @@ import (
 
 // A Handler answers a call of any function of a service. args contains the arguments as the client
 // sent them: the fields of f.ArgsStruct, in the protocol of the client. The handler may keep it.
-// result contains the fields of f.ResultStruct, in the same protocol: the field 0, or that of an
-// exception that the function declares. It is ignored if the function is oneway. Errors are handled
-// like those of any handler: see [rpc.Exchange]. Calls run concurrently.
+// result contains the fields of f.ResultStruct, in the same protocol: the field 0, or the field of
+// an exception that the function declares. It is ignored if the function is oneway. Errors are
+// handled like those of any handler: see [rpc.Exchange]. Calls run concurrently.
 type Handler func(ctx context.Context, f *idl.Function, args Raw) (result Raw, err error)
 
-// NewService returns a service, for [rpc.NewServer], whose calls are answered by a handler.
+// NewService returns a service for [rpc.NewServer] that calls handler for each call.
 func NewService(service *idl.Service, handler Handler) (*rpc.Service, error) {
 	if service == nil {
 		return nil, errNoService
