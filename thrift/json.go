@@ -67,7 +67,7 @@ type JSONError struct {
 	// an array, the entry at index 0 has [0].key and [0].value. It is empty if the struct itself is
 	// invalid.
 	Path string
-	// Problem describes what was expected, or what is wrong.
+	// Problem describes what was expected, or why the value is invalid.
 	Problem string
 }
 

@@ -335,7 +335,7 @@ func (r *Reader) flat(n, size, left int) unsafe.Pointer {
 // after it.
 const extraTexts = 16
 
-// strings is like numbers, but for strings. At most left strings can follow.
+// strings is numbers for strings. At most left strings can follow.
 func (r *Reader) strings(list []string, n, left int) []string {
 	if n <= cap(list) && list != nil {
 		return list[:n]

@@ -199,7 +199,7 @@ func ViewMap[K, V any](v *View, off uint32, key func(b []byte, off int) (K, int)
 	return MapView[K, V]{b, from, n, key, value}
 }
 
-// entries is like list, but for maps.
+// entries is list for maps.
 //
 //go:noinline
 func (v *View) entries(off uint32) (b []byte, from, n int) {
