@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compares the Go benchmarks of the working tree with those of another commit:
 #   scripts/bench-micro.sh REF [package ...]
-# Both sides are built first and run in turn, round by round, so that a machine
-# that warms up or slows down during the run does so for both.
+# Both are built first and run alternately, round by round, so that a machine that warms up or slows
+# down during the run affects both.
 set -euo pipefail
 ref=$1
 shift
@@ -31,13 +31,13 @@ for p in "${packages[@]}"; do
 	[ -d "$work/old/$p" ] || { echo "bench-micro: $p is new since $ref"; continue; }
 	(cd "$work/old" && go test -c -o "$work/$name.old" "$p")
 	go test -c -o "$work/$name.new" "$p"
-	# A package without tests gives no binary.
+	# A package without tests has no binary.
 	if [ -e "$work/$name.old" ] && [ -e "$work/$name.new" ]; then built+=("$p"); fi
 done
 for ((round = 1; round <= rounds; round++)); do
 	for p in "${built[@]}"; do
 		name=$(echo "${p#./}" | tr / _)
-		# Tests find their testdata in the folder of their package.
+		# Tests look for testdata in the folder of their package.
 		(cd "$work/old/$p" && "$work/$name.old" -test.run '^$' -test.bench "$bench" -test.benchmem -test.benchtime "${BENCHTIME:-200ms}") >>"$work/old.txt"
 		(cd "$here/$p" && "$work/$name.new" -test.run '^$' -test.bench "$bench" -test.benchmem -test.benchtime "${BENCHTIME:-200ms}") >>"$work/new.txt"
 	done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Vets the packages that have assembly for arm64, and runs their tests for arm64: on another processor
-# with qemu-user, which emulates one. If there is no qemu-user, it says that nothing was run.
+# Vets the packages that have assembly for arm64 and runs their tests for arm64, on other processors
+# in the emulator qemu-user. If qemu-user is missing, the script reports that the tests were
+# skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}

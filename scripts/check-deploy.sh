@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Judges the chart and the compose file in deploy: helm lint, objects against the types of
-# Kubernetes, the configuration in them by slipstream itself, values that must be refused, and
-# the project as Compose loads it.
+# Checks the chart and the compose file in deploy: helm lint, the types of the Kubernetes objects,
+# their configuration with slipstream config check, values that must be rejected, and the project
+# with the loader of Compose.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -42,11 +42,11 @@ for values in default full; do
 	"$work/slipstream" config check --offline -c "$work/slipstream.yaml"
 done
 for want in 'containerPort: 8081' 'name: redis, port: 6379' 'containerPort: 9101' 'prometheus.io/port: "9101"' 'secretName: keys' 'image: "slipstream:v1.2.3"'; do
-	grep -qF "$want" "$work/objects" || fail "the objects have no $want"
+	grep -qF "$want" "$work/objects" || fail "the objects do not contain $want"
 done
 render -f "$work/full.yaml" --set 'config.admin.metrics=null,config.admin.address=:9100,config.admin.allow_remote=true' >"$work/before"
-grep -qF 'name: metrics, containerPort: 9100' "$work/before" || fail 'values of before, with allow_remote, make no port of metrics'
-refused() { # values that make no gateway
+grep -qF 'name: metrics, containerPort: 9100' "$work/before" || fail 'the former values, with allow_remote, do not create a metrics port'
+refused() { # values from which no gateway can be rendered
 	! render "$@" >"$work/out" 2>&1 || fail "accepted: $*"
 	echo "refused: $*"
 }
@@ -55,11 +55,11 @@ refused --set metrics.enabled=true
 refused --set service.redis=6379
 refused --set config.frontends.http=127.0.0.1:8080
 refused --set image.tag=
-sed 's/readOnlyRootFilesystem/readOnlyRoot/' "$work/objects" | "$work/deploy" kubernetes >/dev/null 2>&1 && fail 'a field that Kubernetes does not have was accepted'
+sed 's/readOnlyRootFilesystem/readOnlyRoot/' "$work/objects" | "$work/deploy" kubernetes >/dev/null 2>&1 && fail 'a field that is unknown to Kubernetes was accepted'
 
 "$work/deploy" compose deploy/compose/compose.yaml
 "$work/slipstream" config check --offline -c deploy/compose/slipstream.yaml
 sed 's/read_only:/readonly:/' deploy/compose/compose.yaml >"$work/compose.yaml"
-! "$work/deploy" compose "$work/compose.yaml" >/dev/null 2>&1 || fail 'a key that Compose does not have was accepted'
+! "$work/deploy" compose "$work/compose.yaml" >/dev/null 2>&1 || fail 'a key that is unknown to Compose was accepted'
 env -u OWNER_PASSWORD "$work/deploy" compose deploy/compose/compose.yaml >/dev/null 2>&1 && fail 'a project without a password was accepted'
 echo "check-deploy: passed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the documentation site in site/ from the Markdown files, with Sphinx (docs/site), and opens every
-# page in Chromium: links, titles, images, widths, the search. A warning is an error. Sphinx is
-# installed in a virtual environment of Python in the user's cache.
+# Builds the documentation site in site/ from the Markdown files, with Sphinx (docs/site), and
+# checks every page in Chromium: links, titles, images, widths, the search. Warnings are errors.
+# Sphinx is installed in a Python virtual environment in the user's cache.
 #   SLIPSTREAM_SCREENSHOTS=/dir scripts/docs.sh    # also writes pictures of some pages
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,12 +33,12 @@ if ! cmp -s docs/site/requirements.txt "$tools/installed"; then
 	cp docs/site/requirements.txt "$tools/installed"
 fi
 
-# All pages are read anew, because Sphinx warns only of those that it reads.
+# All pages are read again, because Sphinx warns only about pages that it reads.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 rm -rf site
 "$tools/venv/bin/sphinx-build" -q --fail-on-warning --keep-going -j auto -c docs/site -d "$folder" -b html . site
 
-# The test starts no program of ours, so none is built for it.
+# The test does not start the command, so it is not built.
 SLIPSTREAM_PROGRAM=none SLIPSTREAM_SITE=$PWD/site "${GO:-go}" test -C test -count=1 -run 'TestSite' ./browser
 echo "docs: file://$PWD/site/index.html"

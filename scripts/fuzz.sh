@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the modules for the given time: go test takes one
-# target of one package at a time.
+# Runs every fuzz target of the modules for the given time, one after the other, because go test
+# accepts only one target at a time.
 set -euo pipefail
 fuzztime=${1:-30s}
 
@@ -9,12 +9,12 @@ failed=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# Fuzzes one target. If the time ends while a worker is busy, the go command sometimes takes the end for a
-# failure, "context deadline exceeded", without an input that fails. Then the target runs again.
+# Fuzzes one target. If the time ends while a worker is busy, the go command sometimes reports the
+# failure "context deadline exceeded", without a failing input. Then the target runs again.
 fuzz() {
 	local again
 	for again in 1 2 3; do
-		# Without its own bound the minimizer may take all of the time.
+		# Without a bound, the minimizer could use all of the time.
 		if go test -C "$1" -run '^$' -fuzz "^$3\$" -fuzztime "$fuzztime" -fuzzminimizetime 50x "$2" 2>&1 | tee "$log"; then
 			return 0
 		fi

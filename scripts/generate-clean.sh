@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails if generating anew changes a file, added or not: what is committed as
-# generated must be what today's generators write.
+# Fails if make generate changes a file, tracked or not: committed generated files must be the
+# output of the current generators.
 set -euo pipefail
 state() { git ls-files -co --exclude-standard -z | xargs -0 sha256sum --; }
 before=$(state)

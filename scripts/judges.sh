@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Lets REDbot, schemathesis, sqlmap and slowhttptest judge the HTTP surface,
-# redis-benchmark and hiredis the Redis protocol (see internal/testkit/judges), and
-# promtool the alerts in deploy. The first two are installed in a virtual environment of
-# Python in the user's cache, the others from Debian's packages.
+# Tests the HTTP frontend with REDbot, schemathesis, sqlmap and slowhttptest, the Redis protocol
+# with redis-benchmark and hiredis (see internal/testkit/judges), and the alerts in deploy with
+# promtool. The first two are installed in a Python virtual environment in the user's cache, the
+# others from Debian packages.
 #   scripts/judges.sh [-run pattern]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Another version may find something else; httplint holds REDbot's rules.
+# The versions are pinned, because other versions may report other problems. httplint contains
+# REDbot's rules.
 wanted='redbot==2.7.1
 httplint==2026.10.4
 schemathesis==4.32.5'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs all tests of the Redis client, with those that take long, and the tests that use PostgreSQL against each
-# major version that is supported, one after the other. Prints one line for each at the end. Usage: scripts/matrix.sh [14 18 ...]
+# Runs all tests of the Redis client, including slow ones, and the tests that use PostgreSQL with
+# each supported major version, one after the other. At the end it prints one line for each version.
+# Usage: scripts/matrix.sh [14 18 ...]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +18,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 summary=()
 failed=0
-# Includes TestRedis8 and TestRedis8ClusterAndSentinel, and what make test leaves out.
+# Includes TestRedis8, TestRedis8ClusterAndSentinel, and the tests that make test skips.
 echo "== Redis 7 and 8"
 if SLIPSTREAM_MATRIX=1 "${GO:-go}" test -count=1 -timeout 30m ./redis; then
 	summary+=("ok     Redis 7 and 8")
@@ -41,7 +42,7 @@ for version in "${versions[@]}"; do
 	tests=$(grep -oE '^--- FAIL: [^ ]+' "$log" | cut -d' ' -f3 | sort -u | paste -sd' ')
 	line="$("$folder/postgres" --version | cut -d' ' -f2-), $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
 	if grep -qE '^(FAIL|panic:)' "$log" || ! grep -q '^ok' "$log"; then
-		summary+=("FAILED $line: ${tests:-no test by name}")
+		summary+=("FAILED $line: ${tests:-no named test}")
 		failed=1
 	else
 		summary+=("ok     $line")

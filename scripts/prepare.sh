@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the programs that the tests start and that are missing here. On
-# Debian or Ubuntu as root it installs them and says so; elsewhere it names them
-# and fails, because a test that skips for want of a server looks like a pass.
+# Installs missing programs that the tests start. It installs them only as root on Debian or Ubuntu;
+# otherwise it lists them and fails, because a test that is skipped because of a missing server
+# looks like a pass.
 set -euo pipefail
 
-# One line a program: binary | Debian package | needed by. Two are libraries.
+# One line per program: binary | Debian package | purpose. Two are libraries.
 programs='
 python3      | python3          | the second writer of the freshness tests
 sqlite3      | sqlite3          | SQLite files written by another implementation
@@ -25,14 +25,14 @@ redis-py     | python3-redis    | another one
 node-redis   | node-redis       | and another one
 '
 
-# Debian keeps the programs of PostgreSQL out of PATH, PgBouncer, nginx and HAProxy
-# in root's alone, and its minimal Python comes without the sqlite3 module.
+# In Debian, the programs of PostgreSQL are not in PATH, those of PgBouncer, nginx and HAProxy are
+# only in that of root, and the minimal Python lacks the sqlite3 module.
 present() {
 	if [ "$1" = python3 ]; then
 		python3 -c 'import sqlite3' 2>/dev/null
 		return
 	fi
-	if [ "$1" = redis-py ]; then # a folder called redis would be taken for it
+	if [ "$1" = redis-py ]; then # not in a folder that contains one named redis
 		(cd / && { python3 -c 'import redis; redis.Redis' || /usr/bin/python3 -c 'import redis; redis.Redis'; }) 2>/dev/null
 		return
 	fi
@@ -40,7 +40,7 @@ present() {
 		NODE_PATH=/usr/share/nodejs node -e 'require("redis")' 2>/dev/null
 		return
 	fi
-	if [ "$1" = chromium ]; then # other systems call it otherwise
+	if [ "$1" = chromium ]; then # the name differs between systems
 		command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null
 		return
 	fi
@@ -57,10 +57,10 @@ while IFS='|' read -r binary package reason; do
 	fi
 done <<<"$programs"
 
-# Not packages of this system: after the packages, which they need or one of which may be it.
+# These are not packages of this system. They come last, because they need some of the packages.
 prepare_others() {
 	command -v redis-server-8 >/dev/null || "$(dirname "$0")/redis8.sh"
-	# In this folder Python would take another folder for the package.
+	# In the current folder, Python could import another folder named tarantool.
 	(cd / && python-tarantool -c 'import tarantool; tarantool.Connection' 2>/dev/null) || "$(dirname "$0")/python-tarantool.sh"
 }
 
@@ -75,8 +75,8 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 fi
 echo "prepare: installing ${packages[*]}"
 export DEBIAN_FRONTEND=noninteractive
-# The tests start servers of their own, so the packages' services stay off:
-# runlevel 1 tells invoke-rc.d so.
+# The tests start their own servers. Runlevel 1 tells invoke-rc.d not to start the services of the
+# packages.
 export RUNLEVEL=1
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null

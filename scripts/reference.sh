@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Compares thrift/idl and generated code with the compiler of Apache Thrift. It must accept what
-# thrift/idl accepts and reject what thrift/idl rejects, except for files that give a reason in
-# their first line. Programs in Go and Python with the code that it generates, and one with thriftpy2,
-# exchange structs and messages with ours (test/thrift). Servers and clients in Python, with the library
-# of Apache Thrift and with thriftpy2, for Node.js, and of Kitex are called by and call ours
-# (thrift/rpc), those of Kitex with messages of Protobuf as well (thrift/rpc/protobufrpc).
-# What the tool of Kitex generates is compared with what ours generates for programs that use it, and the Binary
-# protocol with that of gopkg. The tests of generated code run for all sets of options, and staticcheck
-# looks at it.
+# Compares thrift/idl and generated code with the compiler of Apache Thrift. The compiler must
+# accept the files that thrift/idl accepts and reject those that thrift/idl rejects, except for
+# files that give a reason in their first line. Programs in Go and Python with the code that it
+# generates, and one with thriftpy2, exchange structs and messages with ours (test/thrift). Our
+# servers and clients are tested with clients and servers in Python (with the library of Apache
+# Thrift and with thriftpy2), in Node.js, and of Kitex (thrift/rpc); those of Kitex also use
+# Protobuf messages (thrift/rpc/protobufrpc). The declarations that the tool of Kitex generates are
+# compared with ours, and the Binary protocol with that of gopkg. The tests of generated code run
+# for all sets of options, and staticcheck checks the code.
 #
-# SLIPSTREAM_THRIFT names the compiler, SLIPSTREAM_PYTHON a Python that has its library, and
-# SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2, SLIPSTREAM_KITEX the tool of Kitex, and
-# SLIPSTREAM_NODE_MODULES a folder with the library for Node.js. If they are not
-# set, the script uses the compiler in PATH, /usr/bin/python3, thriftpy2 of PyPI in a virtual
-# environment, the version of the tool that bench/thrift-codec has, and the library of npm, and removes them again. It
-# installs what Debian or Ubuntu have, as root. The Go libraries are modules that the go command
-# downloads.
+# SLIPSTREAM_THRIFT is the path of the compiler, SLIPSTREAM_PYTHON that of a Python with its
+# library, SLIPSTREAM_THRIFTPY2 that of a Python with thriftpy2, SLIPSTREAM_KITEX that of the tool
+# of Kitex, and SLIPSTREAM_NODE_MODULES that of a folder with the library for Node.js. If they are
+# not set, the script uses the compiler in PATH, /usr/bin/python3, thriftpy2 from PyPI in a virtual
+# environment, the version of the tool in bench/thrift-codec, and the library from npm; it removes
+# the last three at the end. As root on Debian or Ubuntu, it installs missing packages. The go
+# command downloads the Go libraries.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,11 +40,11 @@ if [ -z "${SLIPSTREAM_KITEX:-}" ]; then
 	(cd "$folder/tool" && CGO_ENABLED=0 GOFLAGS=-mod=mod GOWORK=off "${GO:-go}" build -o "$SLIPSTREAM_KITEX" github.com/cloudwego/kitex/tool/cmd/kitex)
 fi
 if [ -z "${SLIPSTREAM_THRIFTPY2:-}" ]; then
-	# A python3 that is before the system's in PATH may have ensurepip although the system's has not.
+	# A python3 that precedes the system's in PATH may have ensurepip even if the system's lacks it.
 	maker=python3
 	"$maker" -c 'import ensurepip' 2>/dev/null || maker=/usr/bin/python3
 	if ! "$maker" -c 'import ensurepip' 2>/dev/null; then
-		echo 'reference: Python makes no virtual environments (Debian package python3-venv); install it, or set SLIPSTREAM_THRIFTPY2' >&2
+		echo 'reference: install the Python module venv (Debian package python3-venv), or set SLIPSTREAM_THRIFTPY2' >&2
 		exit 1
 	fi
 	"$maker" -m venv "$folder/python"
@@ -57,7 +57,7 @@ if [ -z "${SLIPSTREAM_NODE_MODULES:-}" ]; then
 		exit 1
 	fi
 	mkdir "$folder/node"
-	# The library must be as old as the compiler.
+	# The library must have the version of the compiler.
 	(cd "$folder/node" && npm install --silent --no-audit --no-fund "thrift@$("$program" -version | grep -o '[0-9][0-9.]*')" >/dev/null)
 	SLIPSTREAM_NODE_MODULES=$folder/node/node_modules
 fi

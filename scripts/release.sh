@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds what a release of the commit checked out consists of into dist/: a static binary a
-# platform with its bill of materials (CycloneDX), packages for Debian and Red Hat, completion
-# scripts, the manual page, SHA256SUMS, and a signature of the latter if there is a key.
-# Nothing of the working tree gets in: it is built from a clone, whose version (the tag of the
-# commit, or a pseudo-version) Go writes into the binaries itself. Everything is built twice, the
-# second time elsewhere and with nothing cached, and the bytes are compared.
+# Builds a release of the current commit in dist/: for each platform a static binary with its bill
+# of materials (CycloneDX), packages for Debian and Red Hat, completion scripts, the manual page,
+# SHA256SUMS, and the signature of SHA256SUMS if there is a key. The release is built from a clone,
+# without changes in the working tree. Go writes the version (the tag of the commit, or a
+# pseudo-version) into the binaries. Everything is built twice, the second time in another folder
+# and without a cache, and the bytes are compared.
 #
-#   RELEASE_PLATFORMS      "linux/amd64 linux/arm64" builds those alone
+#   RELEASE_PLATFORMS      "linux/amd64 linux/arm64" builds only for these
 #   RELEASE_KEY            file of a secret key of minisign; without it the release is not signed
 #   RELEASE_KEY_PASSWORD   its password, if it has one
 set -euo pipefail
@@ -18,7 +18,7 @@ commit=$(git rev-parse HEAD)
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
-# What the environment may say of how Go compiles must not be seen in the bytes, nor its time.
+# Neither the environment nor the time may affect the bytes of the binaries.
 export CGO_ENABLED=0 GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 GOTOOLCHAIN=local
 SOURCE_DATE_EPOCH=$(git show -s --format=%ct "$commit")
 export SOURCE_DATE_EPOCH
@@ -46,8 +46,8 @@ compile() { # clone, folder of the binaries
 	done
 }
 
-# The files that packages have beside the program; the program writes some of them itself.
-write() { # clone, folder, program of this machine
+# The other files of packages. The program writes some of them.
+write() { # clone, folder, program for this machine
 	"$3" completion bash >"$2/slipstream.bash"
 	"$3" completion zsh >"$2/_slipstream"
 	"$3" completion fish >"$2/slipstream.fish"
@@ -83,8 +83,8 @@ version=$("$work/own" version --json | sed -n 's/^ *"version": "\(.*\)",$/\1/p')
 nfpm=$work/nfpm
 (cd tools && "$go" build -o "$nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm)
 for clone in "$work/one $work/first $work/own" "$work/a/folder/of/another/length $work/a/second $work/a/own"; do
-	# The three words are paths without blanks, made above.
-	# shellcheck disable=SC2086
+	# The three words are the paths created above, which contain no blanks. shellcheck
+	# disable=SC2086
 	write $clone
 	# shellcheck disable=SC2086
 	packages $clone
@@ -96,7 +96,7 @@ fi
 for platform in $platforms; do
 	name=$(binary "$platform")
 	if "$go" version -m "$work/first/$name" | grep -E 'vcs.modified=true|CGO_ENABLED=1'; then
-		echo "$name is not what was committed, or not static"
+		echo "$name was built from uncommitted changes, or is not static"
 		exit 1
 	fi
 done

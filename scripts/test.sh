@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests of this module, those of the modules slipstreamotel, thrift/apache and examples/foo, and those
-# of the module test, which start the command: it is built once for them. Without -race, it also builds the
-# benchmarks, and lets a rival use the server for tests. Usage: scripts/test.sh [-race]
+# Runs the tests of this module, of the modules slipstreamotel, thrift/apache and examples/foo, and
+# of the module test. The latter start the command, which is built once for them. Without -race, the
+# script also builds the benchmarks, and runs the test of our Tarantool test server with another
+# client. Usage: scripts/test.sh [-race]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -15,7 +16,8 @@ beside=
 trap '[ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true; rm -rf "$folder"' EXIT
 "$go" build "$@" -o "$folder/slipstream" ./cmd/slipstream
 
-# The tests of the command wait most of the time, so they and the other modules run beside this module's tests.
+# The tests of the command wait most of the time, so they and the other modules run in parallel with
+# the tests of this module.
 others() {
 	local status=0
 	SLIPSTREAM_PROGRAM=$folder/slipstream "$go" test -C test "$@" -p 1 -timeout "$limit" ./... || status=$?
@@ -28,12 +30,12 @@ others() {
 	return "$status"
 }
 
-echo "$go test $* -timeout $limit ./...; beside it, one package at a time, the modules test, slipstreamotel, thrift/apache and examples/foo"
-set -m # a process group of its own, so that what it starts ends with this script
+echo "$go test $* -timeout $limit ./...; in parallel, one package at a time, the modules test, slipstreamotel, thrift/apache and examples/foo"
+set -m # a separate process group, so that its processes end with this script
 others "$@" >"$folder/log" 2>&1 &
 beside=$!
 set +m
-# Packages are tested in this order, so those that take long are not the last ones to begin.
+# Packages are tested in this order, so that slow ones do not start last.
 long=(internal/gateway/origin/postgres internal/loop redis internal/gateway/frontend/httpfront internal/pipe gateway
 	cmd/slipstream internal/gateway/tier/disk thrift/rpc)
 status=0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs govulncheck on the modules that users build. It fails if there are vulnerabilities, and also
-# if the database of them cannot be reached: a check that did not run has not passed. OFFLINE=1
-# accepts the latter, and nothing else.
+# if the vulnerability database cannot be reached, because a check that did not run has not passed.
+# OFFLINE=1 accepts only the latter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unreachable=0
@@ -23,5 +23,5 @@ if [ "${OFFLINE:-}" = 1 ]; then
 	echo "vulnerabilities: skipped, because the database cannot be reached and OFFLINE=1"
 	exit 0
 fi
-echo "vulnerabilities: not checked, because the database cannot be reached; on a machine without a network say make check OFFLINE=1" >&2
+echo "vulnerabilities: not checked, because the database cannot be reached; on a machine without a network, run make check OFFLINE=1" >&2
 exit 1
