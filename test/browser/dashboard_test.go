@@ -180,7 +180,7 @@ func expectReadable(t *testing.T, b *browser) {
 	}
 }
 
-var chartTitles = []string{"Requests a second", "Latency", "Freshness", "Database and changes, a second", "Memory of the documents", "Bytes out a second"}
+var chartTitles = []string{"Requests per second", "Latency", "Freshness", "Database and changes per second", "Document memory", "Bytes out per second"}
 
 // expectCharts checks that every chart has lines and axes, and shows the values at a moment chosen
 // with the mouse or the keyboard.
@@ -209,7 +209,7 @@ func expectCharts(t *testing.T, b *browser) {
 	if n := eval[int](b, when); n != len(chartTitles) {
 		t.Errorf("%d charts show the moment that was chosen by keyboard, want %d", n, len(chartTitles))
 	}
-	if said := b.texts("spoken")["spoken"]; !strings.HasPrefix(said, "Requests a second, ") {
+	if said := b.texts("spoken")["spoken"]; !strings.HasPrefix(said, "Requests per second, ") {
 		t.Errorf("a screen reader gets %q", said)
 	}
 	b.do(chromedp.KeyEvent(kb.Escape))
@@ -282,7 +282,7 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 		t.Fatal(err)
 	}
 	b.await("state", "NOT REACHABLE")
-	b.awaitMatch("state-text", regexp.MustCompile(`^gateway not reachable since ([4-9]|\d\d) s; the figures below are of \d\d:`))
+	b.awaitMatch("state-text", regexp.MustCompile(`^gateway not reachable for ([4-9]|\d\d) s; the values below are from \d\d:`))
 	if title := eval[string](b, "document.title"); !strings.HasPrefix(title, "NOT REACHABLE") {
 		t.Errorf("the title of the tab is %q", title)
 	}
@@ -371,13 +371,13 @@ func TestDashboardOfTrouble(t *testing.T) {
 		"reasons": markup, "version": markup, "t-slowest": "/" + markup + "/" + markup, "t-sources": markup, "t-resources": "broken: " + markup, "t-frontends": markup,
 		"l-note": markup, "n-age": "no horizon", "l-stale": "9", "l-polls": "5", "n-p99": "no requests", "f-p50": "no change yet",
 		"t-rules": markup + "\t" + markup + "\tthrottled\t0/s\t1000T",
-		"charts":  "no horizon: the stream has not begun", "memory": "no data yet", "t-statuses": "503",
+		"charts":  "no horizon: the stream has not started", "memory": "no data yet", "t-statuses": "503",
 	} {
 		b.await(id, want)
 	}
 	for _, want := range []string{
-		"client memory: 33 MiB of 64 MiB (51.6 %): slow readers are throttled", markup + " large answers: 9 MiB of 8 MiB (113 %): who owes most is closed",
-		markup + " connections: 30 of 20 (150 %): others are closed for new ones", markup + " streams of HTTP/2: 20 of 20 (100 %): more are refused",
+		"client memory: 33 MiB of 64 MiB (51.6 %): slow readers are throttled", markup + " large answers: 9 MiB of 8 MiB (113 %): the connection with the most is closed",
+		markup + " connections: 30 of 20 (150 %): others are closed to make room", markup + " HTTP/2 streams: 20 of 20 (100 %): more are refused",
 	} {
 		b.await("budgets", want)
 	}

@@ -1,10 +1,10 @@
-// Line and area charts over time, in SVG. A chart shows the values of the moment
-// that is pointed at, in any chart, in its legend; else the newest.
+// Line and area charts over time, in SVG. The legend of a chart shows the values at
+// the moment that is selected in any chart, or else the newest ones.
 import { clock, minute, none } from "./format.js";
 
 const margin = { left: 60, right: 10, top: 10, bottom: 22 };
 const height = 190;
-const gap = 3500; // ms between two samples above which a line is broken
+const gap = 3500; // maximum ms between two samples that a line connects
 
 function svg(name, attributes, parent) {
   const e = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -21,7 +21,7 @@ function html(name, className, parent, text) {
   return e;
 }
 
-// ticks returns up to five round values from 0 to max, which it may raise.
+// ticks returns up to five round values from 0 to max or a little more.
 function ticks(max, binary) {
   const raw = max / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -41,9 +41,9 @@ function decades(min, max) {
 }
 
 export class Chart {
-  // spec: title, format, axis (the format of its marks), series [{label, style,
-  // value(row), line}], stacked, log, binary, least (of the top of the scale),
-  // limit {label, value(row)}, nothing (what an empty chart says).
+  // spec: title, format, axis (the format of the marks), series [{label, style,
+  // value(row), line}], stacked, log, binary, least (minimum for the top of the scale),
+  // limit {label, value(row)}, nothing (the text of an empty chart).
   constructor(parent, spec, shared) {
     this.spec = spec;
     this.shared = shared;
@@ -83,7 +83,7 @@ export class Chart {
     this.grid = svg("g", { class: "grid" }, this.root);
     this.paths = this.spec.series.map((s) =>
       svg("path", { class: `${this.spec.stacked && !s.line ? "area" : "line"} ${s.style}` }, this.root));
-    // What is stacked is drawn from the top one down, lines over areas.
+    // Stacked areas are drawn from the top one down, and lines over areas.
     if (this.spec.limit) this.limit = svg("path", { class: "line limit" }, this.root);
     this.cross = svg("line", { class: "cross", y1: margin.top, y2: height - margin.bottom }, this.root);
   }
@@ -96,7 +96,7 @@ export class Chart {
     this.plot.addEventListener("keydown", (e) => this.key(e));
   }
 
-  // point hovers over the sample next to a place on the screen.
+  // point selects the sample that is nearest to a position on the screen.
   point(clientX) {
     const rows = this.rows;
     if (!rows || !rows.length) return;
@@ -132,7 +132,7 @@ export class Chart {
     return Math.max(this.width - margin.left - margin.right, 10);
   }
 
-  // update shows rows, whose first column is the time in ms, between two times.
+  // update shows the rows between two times. Their first column is the time in ms.
   update(rows, from, to) {
     this.rows = rows;
     this.from = from;
@@ -150,8 +150,8 @@ export class Chart {
     this.axes();
     const x = (t) => margin.left + ((t - this.from) / (this.to - this.from)) * this.inner();
     layers.forEach((points, i) => {
-      // Nothing all the time needs no line: a red one on the ground would
-      // look like trouble.
+      // A series that is always zero needs no line: a red one on the axis
+      // would look like trouble.
       if (!points.some((p) => p[2] > p[1])) return this.paths[i].setAttribute("d", "");
       const area = this.spec.stacked && !this.spec.series[i].line;
       this.paths[i].setAttribute("d", area ? areaPath(points, x, this.y) : linePath(points, x, this.y));
@@ -177,7 +177,7 @@ export class Chart {
     }));
   }
 
-  // scale sets y, which turns a value into a place, and the marks of the axis.
+  // scale sets y, which converts a value to a position, and the marks of the axis.
   scale(layers, rows) {
     const tops = layers.flatMap((l) => l.map((p) => p[2])).filter((v) => v != null);
     if (this.spec.limit) tops.push(...rows.map((r) => this.spec.limit.value(r)).filter((v) => v != null));
@@ -206,7 +206,7 @@ export class Chart {
       svg("line", { x1: margin.left, x2: right, y1: y, y2: y }, this.grid);
       svg("text", { x: margin.left - 8, y: y + 4, "text-anchor": "end" }, this.grid).textContent = (this.spec.axis || this.spec.format)(v);
     }
-    // Round times of the clock, as near to one another as their texts allow.
+    // Round clock times, as close together as their labels allow.
     const span = this.to - this.from;
     const step = [15, 30, 60, 120, 300, 600].map((s) => s * 1000).find((s) => (s / span) * this.inner() >= (s < 60000 ? 72 : 46)) || span;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
@@ -234,7 +234,7 @@ export class Chart {
     });
   }
 
-  // showMoment fills the legend, and draws the line at the moment pointed at.
+  // showMoment fills the legend, and draws a line at the selected moment.
   showMoment() {
     const rows = this.rows || [];
     const at = this.shared.at;
@@ -251,7 +251,7 @@ export class Chart {
   }
 }
 
-// runs splits points at gaps and at values that are not known.
+// runs splits points at gaps and at unknown values.
 function runs(points) {
   const all = [];
   let run = [];

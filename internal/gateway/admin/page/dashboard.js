@@ -1,18 +1,18 @@
-// The dashboard asks the gateway every second for what it does not have yet,
-// and shows it. The gateway keeps ten minutes of samples; this page keeps its
-// own copy, so that what happened before a restart stays on the screen.
+// The dashboard requests the samples that it lacks from the gateway every second,
+// and shows them. The gateway keeps ten minutes of samples; this page keeps its
+// own copy, so that samples from before a restart stay on the screen.
 import { Chart } from "./chart.js";
 import * as format from "./format.js";
 import { bars, list, meters, table, text } from "./tables.js";
 
-const interval = 1000; // ms between two questions
-const patience = 4000; // ms that an answer may take
+const interval = 1000; // ms between two requests
+const patience = 4000; // timeout of a request in ms
 const kept = 600; // samples
 
 const store = { columns: [], rows: [], instance: "", newest: 0 };
-let lost = null; // since when the gateway does not answer, on the page's clock
-let answered = null; // when it last did
-let lastNow = null; // its time then
+let lost = null; // when the gateway stopped answering, on the page's clock
+let answered = null; // when it last answered
+let lastNow = null; // the time of the gateway in its last answer
 let range = 300000;
 
 // column returns a function that reads one number of a row.
@@ -42,7 +42,7 @@ const readyAt = column("ready");
 const line = (label, style, name) => ({ label, style, value: column(name) });
 const specs = [
   {
-    title: "Requests a second", format: format.rate, axis: format.count, stacked: true, least: 4,
+    title: "Requests per second", format: format.rate, axis: format.count, stacked: true, least: 4,
     series: [
       line("hit", "c-hit", "source:hit"), line("load", "c-load", "source:load"), line("joined", "c-joined", "source:joined"),
       line("stale", "c-stale", "source:stale"), line("other", "c-other", "source:other"),
@@ -54,29 +54,29 @@ const specs = [
     series: [line("p50", "c-p50", "p50"), line("p90", "c-p90", "p90"), line("p99", "c-p99", "p99"), line("p99.9", "c-p999", "p999")],
   },
   {
-    title: "Freshness", format: format.seconds, least: 0.01, nothing: "no horizon: the stream has not begun",
+    title: "Freshness", format: format.seconds, least: 0.01, nothing: "no horizon: the stream has not started",
     series: [line("age of the horizon", "c-age", "horizon")],
     limit: { label: "promised", value: column("bound") },
   },
   {
-    title: "Database and changes, a second", format: format.rate, axis: format.count, least: 4,
+    title: "Database and changes per second", format: format.rate, axis: format.count, least: 4,
     series: [line("statements", "c-load", "statements"), line("invalidations", "c-age", "events"), line("evictions", "c-stale", "evictions")],
   },
   {
-    title: "Memory of the documents", format: format.bytes, binary: true, least: 4096, stacked: true,
+    title: "Document memory", format: format.bytes, binary: true, least: 4096, stacked: true,
     series: [line("in use", "c-memory", "memory")],
     limit: { label: "budget", value: column("budget") },
   },
   {
-    title: "Bytes out a second", format: format.byteRate, axis: format.bytes, binary: true, least: 1024, stacked: true,
+    title: "Bytes out per second", format: format.byteRate, axis: format.bytes, binary: true, least: 1024, stacked: true,
     series: [line("bodies", "c-bytes", "bytes_out")],
   },
 ];
 const charts = specs.map((spec) => new Chart(document.getElementById("charts"), spec, shared));
 
-// remember adds the samples of an answer to what the page has. Those of another
-// process follow those of the one before. After a clock that was set back, the
-// new samples replace what then lies in the future.
+// remember adds the samples of a response to those of the page. Samples of a new
+// process follow those of the previous one. If the clock was set back, the new
+// samples replace those that are now in the future.
 function remember(series, instance) {
   if (series.columns.join() !== store.columns.join()) {
     store.columns = series.columns;
@@ -91,8 +91,8 @@ function remember(series, instance) {
   store.newest = series.newest;
 }
 
-// drawCharts shows the last minutes. While the gateway does not answer, time
-// goes on and the gap grows.
+// drawCharts shows the last minutes. While the gateway does not answer, the
+// charts continue to scroll, with a growing gap.
 function drawCharts() {
   if (lastNow == null) return;
   const to = lastNow + (lost == null ? 0 : performance.now() - answered);
@@ -118,7 +118,7 @@ function showNumbers(p) {
   text("n-p99", l ? format.seconds(l.p99) : idle);
   for (const q of ["p50", "p90", "p999"]) text(`n-${q}`, l ? format.seconds(l[q]) : format.none);
   text("n-hit", r.hit_ratio == null ? "no requests" : format.percent(r.hit_ratio));
-  text("n-statements", `${format.rate(p.loads.statements).replace("/s", "")} statements a second, ${format.count(p.loads.in_flight)} keys loading`);
+  text("n-statements", `${format.rate(p.loads.statements).replace("/s", "")} statements per second, ${format.count(p.loads.in_flight)} keys loading`);
   const h = p.horizon;
   text("n-age", h.age == null ? "no horizon" : format.seconds(h.age));
   text("n-bound", h.bound == null ? "no resource has a promise" : `behind; promised: within ${format.seconds(h.bound)}`);
@@ -149,18 +149,18 @@ function showFrontends(p) {
   ]), "no data yet");
 }
 
-// budgets says how each budget is shown. Above the share high its bar is orange, and words
-// says what follows.
+// budgets describes how each budget is shown. Above the share high, its bar is orange, and
+// words returns the consequence.
 const budgets = {
   client_memory: { label: "client memory", unit: format.bytes, high: 0.5, words: (share) => (share > 1 ? "connections are closed" : "slow readers are throttled") },
-  large_answers: { label: "large answers", unit: format.bytes, high: 0.5, words: (share) => (share > 1 ? "who owes most is closed" : "slow readers get no more") },
-  connections: { label: "connections", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "others are closed for new ones" : "near the limit") },
+  large_answers: { label: "large answers", unit: format.bytes, high: 0.5, words: (share) => (share > 1 ? "the connection with the most is closed" : "slow readers get no more") },
+  connections: { label: "connections", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "others are closed to make room" : "near the limit") },
   waiting: { label: "waiting for loads", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
-  loading: { label: "batches that load", unit: format.bytes, high: 0.8, words: (share) => (share >= 1 ? "others wait" : "near the limit") },
-  streams: { label: "streams of HTTP/2", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
-  checks: { label: "tokens to check", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "who has most loses some" : "near the limit") },
+  loading: { label: "loading batches", unit: format.bytes, high: 0.8, words: (share) => (share >= 1 ? "others wait" : "near the limit") },
+  streams: { label: "HTTP/2 streams", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
+  checks: { label: "tokens to check", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "the client with the most loses some" : "near the limit") },
   large_commands: { label: "large commands", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
-  load_queue: { label: "load queue", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "who has most loses some" : "near the limit") },
+  load_queue: { label: "load queue", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "the client with the most loses some" : "near the limit") },
 };
 
 function showBudgets(p) {
@@ -172,7 +172,7 @@ function showBudgets(p) {
   }));
   table("t-rules", p.rules.map((r) => [
     r.frontend || "all", r.rule, { text: r.effect, className: r.rate > 0 ? "bad" : "" }, format.rate(r.rate), format.count(r.total),
-  ]), "nothing was throttled or closed by a rule");
+  ]), "no rule has throttled or closed anything");
 }
 
 function showTables(p) {
@@ -186,12 +186,12 @@ function showTables(p) {
   table("t-slowest", p.slowest.slice(0, 12).map((s) => [
     { text: `/${s.resource}/${s.key}`, className: "key" }, format.seconds(s.took), { text: s.source, className: `mark c-${s.source}` }, format.seconds(s.ago),
   ]), "no slow documents in the last five minutes");
-  table("t-statuses", p.statuses.map((s) => [{ text: s.status, className: s.status >= "500" ? "bad" : "" }, format.rate(s.rate), format.count(s.count)]), "nothing was answered yet");
+  table("t-statuses", p.statuses.map((s) => [{ text: s.status, className: s.status >= "500" ? "bad" : "" }, format.rate(s.rate), format.count(s.count)]), "no answers yet");
   meters("memory", p.memory.map((m) => ({
     text: `${m.name}: ${format.bytes(m.bytes)} of ${format.bytes(m.budget)} (${format.percent(m.budget ? m.bytes / m.budget : null)})`,
     share: m.budget ? m.bytes / m.budget : 0,
     facts: [
-      ["documents", format.count(m.documents)], ["of these missing rows", format.count(m.missing)], ["forms (heads made for HTTP)", format.bytes(m.form_bytes)],
+      ["documents", format.count(m.documents)], ["of which for missing rows", format.count(m.missing)], ["forms (prepared HTTP headers)", format.bytes(m.form_bytes)],
       ["evicted since the start", format.count(m.evicted)], ["evictions", format.rate(m.evictions)], ["bytes out", format.byteRate(p.requests.bytes_out)],
     ],
   })));
@@ -207,9 +207,9 @@ function showFresh(f) {
   bars("f-bars", f.buckets.map((n, i) => ({
     label: f.bounds[i] == null ? "more" : `≤ ${format.seconds(f.bounds[i])}`, share: n / most, amount: format.count(n),
   })));
-  text("f-note", "Time from a commit to the moment from which no answer lacks it, since the start. " +
-    (f.at_most ? "At most: SQLite does not say when a change was committed, so it is counted from the last look at the database that did not see it." :
-      "Counted from the writing of the row, so an open transaction counts as well."));
+  text("f-note", "Time from a commit until every answer includes it, since the start. " +
+    (f.at_most ? "These are upper bounds: SQLite does not report when a change was committed, so the time is measured from the last poll that did not see it." :
+      "Measured from the writing of the row, so the time until its transaction commits is included."));
 }
 
 function showLoads(p) {
@@ -247,8 +247,8 @@ function show(p) {
 
 function showLost() {
   const since = (performance.now() - lost) / 1000;
-  const words = `gateway not reachable since ${Math.max(Math.round(since), 1)} s`;
-  showState("lost", "NOT REACHABLE", lastNow == null ? words : `${words}; the figures below are of ${format.clock(lastNow)}`, []);
+  const words = `gateway not reachable for ${Math.max(Math.round(since), 1)} s`;
+  showState("lost", "NOT REACHABLE", lastNow == null ? words : `${words}; the values below are from ${format.clock(lastNow)}`, []);
   drawCharts();
 }
 
@@ -265,9 +265,9 @@ async function poll() {
   try {
     page = await ask();
   } catch {
-    lost ??= answered ?? begun; // whatever the reason, there are no figures
+    lost ??= answered ?? begun; // for any error, there are no new values
   }
-  // The next question is asked whatever becomes of this answer.
+  // The next request is sent regardless of the outcome of this one.
   setTimeout(poll, Math.max(interval - (performance.now() - begun), 100));
   if (page === null) return showLost();
   lost = null;
@@ -284,7 +284,7 @@ document.getElementById("config").addEventListener("toggle", async (e) => {
   if (!e.target.open) return;
   try {
     const response = await fetch("config", { cache: "no-store", signal: AbortSignal.timeout(patience) });
-    text("config-text", response.ok ? await response.text() : "the gateway does not show it");
+    text("config-text", response.ok ? await response.text() : "the gateway does not show its configuration");
   } catch {
     text("config-text", "gateway not reachable");
   }

@@ -1,8 +1,8 @@
-// Numbers as people read them. Every function gives an en dash for null.
+// Readable numbers. Every function returns an en dash for null.
 
 export const none = "–";
 
-// digits gives two to three significant digits: 0.04, 1.2, 12.3, 123.
+// digits returns two to three significant digits: 0.04, 1.2, 12.3, 123.
 function digits(v) {
   const a = Math.abs(v);
   if (a === 0) return "0";
@@ -29,7 +29,7 @@ export const bytes = (v) => (v == null ? none : scaled(v, 1024, [" B", " KiB", "
 
 export const byteRate = (v) => (v == null ? none : bytes(v) + "/s");
 
-// seconds tells a duration: 870 ns, 12 µs, 3.4 ms, 1.2 s, 5 min, 3.1 h, 4 d.
+// seconds formats a duration: 870 ns, 12 µs, 3.4 ms, 1.2 s, 5 min, 3.1 h, 4 d.
 export function seconds(v) {
   if (v == null) return none;
   const a = Math.abs(v);

@@ -1,8 +1,8 @@
-// Tables, lists and bars. All text goes in as textContent: keys and names come
+// Tables, lists and bars. All text is set as textContent: keys and names come
 // from clients and configurations, and may look like markup.
 
 function put(e, text) {
-  // Written only when it changes, so that a selection survives the next second.
+  // Written only if it has changed, so that a selection survives updates.
   if (e.textContent !== text) e.textContent = text;
 }
 
@@ -10,7 +10,7 @@ export function text(id, value) {
   put(document.getElementById(id), value);
 }
 
-// resize makes a parent have n children.
+// resize adds or removes children until parent has n of them.
 function resize(parent, n, make) {
   while (parent.children.length > n) parent.lastElementChild.remove();
   while (parent.children.length < n) parent.append(make(parent.children.length));
@@ -49,7 +49,7 @@ export function table(id, rows, nothing) {
   });
 }
 
-// list fills a list with one item a text.
+// list fills a list with one item for each text.
 export function list(id, texts) {
   const ul = document.getElementById(id);
   resize(ul, texts.length, () => document.createElement("li"));
@@ -79,8 +79,8 @@ export function bars(id, rows) {
   });
 }
 
-// meters fills a container with a meter and a list of terms for each of all. Above its share
-// high the meter is orange.
+// meters fills a container with a meter and a list of terms for each element of all. Above its
+// share high, the meter is orange.
 export function meters(id, all) {
   const host = document.getElementById(id);
   if (!all.length) return;
