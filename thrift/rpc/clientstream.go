@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A ClientStream is an open stream of a function, without the types of its messages: see [OpenBidi], [OpenServer] and
-// [OpenClient] for streams with them. It must be closed, even after its end.
+// A ClientStream is the client's side of an untyped stream: see [OpenBidi], [OpenServer] and [OpenClient] for typed
+// ones. It must be closed, even after the stream has ended.
 //
 // Send, CloseSend and Close are safe for concurrent use. Recv must be called by one goroutine at a time, which may run
 // concurrently with the others.
@@ -33,12 +33,12 @@ type ClientStream struct {
 	closed    chan struct{} // closed by Close
 	closeOnce sync.Once
 
-	// Owned by the goroutine that receives.
+	// Owned by the receiving goroutine.
 	reader thrift.Reader
 
 	// Atomics.
-	last           atomic.Pointer[slipstream.Error] // how the stream has ended; errEndOfStream after its regular end. Written by the goroutine that receives
-	spent          atomic.Int64                     // bytes sent since the last permission, to a server without flow control
+	last           atomic.Pointer[slipstream.Error] // how the stream ended; errEndOfStream after the last message. Written by the receiving goroutine
+	spent          atomic.Int64                     // bytes sent since the last grant, to a server without flow control
 	messages       atomic.Int64                     // sent
 	sent, received atomic.Int64                     // bytes of messages
 }
@@ -52,16 +52,16 @@ func newClientStream(ctx context.Context, c *StreamClient, name string) *ClientS
 	return s
 }
 
-// mostPermit is how much is permitted at a time if the server has no flow control.
+// mostPermit is the number of bytes granted at a time if the server has no flow control.
 const mostPermit = 1 << 29
 
-// permit lets the stream send as much as the window of the server allows.
+// permit lets the stream send as much as the server's window allows.
 func (s *ClientStream) permit(window int64) {
 	s.stream.Grant(int(min(window, mostPermit)) - firstCredit)
 }
 
-// Send sends a message. It waits while the server does not permit more, and while too much waits to be written, until
-// ctx ends. It does not wait until the message is written. Errors are of type *slipstream.Error; if the stream
+// Send sends a message. It blocks while the server's window is full or too much output is waiting to be written, until
+// ctx ends. It does not wait until the message has been written. Errors are of type *slipstream.Error; if the stream
 // continues, the outcome is NotSent.
 func (s *ClientStream) Send(ctx context.Context, m thrift.Struct) error {
 	b, err := messageOfStream(0, m, s.client.config.MaxMessage)
@@ -87,7 +87,8 @@ func (s *ClientStream) Send(ctx context.Context, m thrift.Struct) error {
 	return nil
 }
 
-// admit waits until it is known that a message of that cost is not too large for the server.
+// admit waits until the server's window is known, if cost requires that, and returns an error if the message exceeds
+// it.
 func (s *ClientStream) admit(ctx context.Context, cost int) error {
 	if cost <= firstCredit {
 		return nil
@@ -106,13 +107,12 @@ func (s *ClientStream) admit(ctx context.Context, cost int) error {
 		}
 	}
 	if window := s.link.window.Load(); int64(cost) > window {
-		return &InvalidCallError{fmt.Errorf("the message counts %d bytes, and the server permits %d: divide it, or raise ServerConfig.Streams.Window there", cost, window)}
+		return &InvalidCallError{fmt.Errorf("the message counts as %d bytes; the server allows %d: split the message, or raise the server's ServerConfig.Streams.Window", cost, window)}
 	}
 	return nil
 }
 
-// CloseSend notifies the server that no message follows. Messages are received as before. After the first call it does
-// nothing.
+// CloseSend notifies the server that no more messages follow. Recv can still receive. Further calls do nothing.
 func (s *ClientStream) CloseSend(ctx context.Context) error {
 	k := s.client.engine.Acquire()
 	var err error
@@ -129,9 +129,9 @@ func (s *ClientStream) CloseSend(ctx context.Context) error {
 	return s.named(err)
 }
 
-// Recv receives the next message into m. It waits for one until ctx ends, which does not end the stream. After the last
-// message it returns io.EOF. Other errors are of type *slipstream.Error; they wrap a *StatusError or a
-// *thrift.ApplicationException if the handler has returned an error.
+// Recv receives the next message into m. It blocks until a message arrives or ctx ends; the end of ctx does not end the
+// stream. After the last message it returns io.EOF. Other errors are of type *slipstream.Error; if the handler returned
+// an error, they wrap a *StatusError or a *thrift.ApplicationException.
 func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
 	if s.last.Load() != nil {
 		return s.end()
@@ -146,7 +146,7 @@ func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
 			return failure
 		}
 		f, err := frame.OpenStream(b)
-		if err != nil { // the scanner has read it before
+		if err != nil { // cannot happen: the scanner has parsed it
 			return s.client.fail.Executed(s.name, err)
 		}
 		switch f.Kind {
@@ -163,7 +163,7 @@ func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
 	}
 }
 
-// end returns how the stream has ended.
+// end returns the error with which the stream ended.
 func (s *ClientStream) end() error {
 	if last := s.last.Load(); last != errEndOfStream {
 		return last
@@ -187,11 +187,11 @@ func (s *ClientStream) result(f *frame.Stream) *slipstream.Error {
 	return s.client.fail.With(s.name, outcome, err)
 }
 
-// named returns an error of the engine with the name of the function.
+// named adds the name of the function to an error of the engine.
 func (s *ClientStream) named(err error) error { return s.client.fail.Named(s.name, err) }
 
-// Close ends the stream, if it has not ended: the context of the handler ends. Messages that were not received are
-// dropped. It may be called more than once, and does not wait.
+// Close ends the stream, unless it has ended, which ends the handler's context. Messages that were not received are
+// dropped. Close does not wait; further calls do nothing.
 func (s *ClientStream) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closed)

@@ -13,46 +13,46 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// streamFunction is a function with streams.
+// streamFunction is a streaming function.
 type streamFunction struct {
 	handle func(ctx context.Context, s *ServerStream) error
 }
 
-// StreamMethod returns a function with streams, whose messages have no types: see [BidiMethod], [ServerMethod] and
-// [ClientMethod] for functions with them. The stream ends when the handler returns: the client receives the end, or the
-// error as with other functions. Errors that the function declares have no types in streams, because they have none in
-// Kitex.
+// StreamMethod returns a streaming function with untyped messages: see [BidiMethod], [ServerMethod] and [ClientMethod]
+// for typed ones. The stream ends when the handler returns: the client receives io.EOF, or the error as with other
+// functions. Declared exceptions of the function are sent untyped in streams, as in Kitex.
 func StreamMethod(name string, handle func(ctx context.Context, s *ServerStream) error) Method {
 	return Method{Name: name, stream: &streamFunction{handle}}
 }
 
-// A ServerStream is the stream of a handler. Send is safe for concurrent use. Recv must be called by one goroutine at a
-// time, which may run concurrently with Send. Neither may be called after the handler has returned.
+// A ServerStream is the handler's side of an untyped stream. Send is safe for concurrent use. Recv must be called by
+// one goroutine at a time, which may run concurrently with Send. Neither may be called after the handler has returned.
 type ServerStream struct{ stream *serverStream }
 
-// Recv receives the next message into m. It waits for one until ctx ends, which may be that of the handler. After the
-// last message of the client it returns io.EOF. If the stream has ended in another way, it returns the cause.
+// Recv receives the next message into m. It blocks until a message arrives or ctx ends; ctx may be the handler's
+// context. After the client's last message it returns io.EOF. If the stream ended in another way, it returns the cause.
 func (s *ServerStream) Recv(ctx context.Context, m thrift.Struct) error {
 	return s.stream.recv(ctx, m)
 }
 
-// Send sends a message. It waits until the client permits it and there is room for it, or ctx or the stream ends.
+// Send sends a message. It blocks until the client's window and the connection have room for it, or until ctx or the
+// stream ends.
 func (s *ServerStream) Send(ctx context.Context, m thrift.Struct) error {
 	return s.stream.send(ctx, m)
 }
 
-// serverStream is a stream of a server. It is the context of its handler.
+// serverStream is the server's side of a stream. It is also the handler's context.
 type serverStream struct {
-	context.Context // of the handler, except for Value; immutable
+	context.Context // the handler's context, except for Value; immutable
 
-	// Immutable after it was opened.
+	// Immutable after newServerStream and streamConn.refusal.
 	conn     *streamConn
 	function *function
 	handler  *streamFunction
 	cancel   context.CancelCauseFunc
 	stop     context.CancelFunc // releases the timer of the deadline
 	id       int32
-	window   int // of the client; 0 if it has no flow control
+	window   int // the client's window; 0 if it has no flow control
 	name     string
 	meta     []Meta
 	start    time.Time
@@ -61,18 +61,18 @@ type serverStream struct {
 	ticket   loop.Ticket   // immutable after streamConn.begin
 
 	// Guarded by conn.mu.
-	over    bool // no frame is sent anymore
+	over    bool // no more frames are sent
 	credit  int
 	granted chan struct{} // closed when credit grows; nil if no goroutine waits
 
 	inbox streamInbox
 
-	// Owned by the goroutine that receives.
+	// Owned by the receiving goroutine.
 	reader thrift.Reader
-	untold int // bytes that were received, and of which the client does not know
+	untold int // bytes received for which the client has not been given credit
 
 	// Atomics.
-	unread         atomic.Int64 // what the messages in inbox count; added by the turn, subtracted by the receiver
+	unread         atomic.Int64 // cost of the messages in inbox; added by the turn, subtracted by the receiver
 	sent, received atomic.Int64 // bytes of frames
 }
 
@@ -102,7 +102,7 @@ func (st *serverStream) inbound() ([]Meta, Peer) {
 	return st.meta, Peer{st.conn.conn.RemoteAddr(), st.conn.session.tls}
 }
 
-// cause returns why the stream has ended.
+// cause returns the reason why the stream has ended.
 func (st *serverStream) cause() error {
 	if err := context.Cause(st.Context); err != nil {
 		return err
@@ -118,14 +118,14 @@ func (st *serverStream) receive(message []byte, size int) bool {
 		return false
 	}
 	st.conn.session.hold(cost)
-	if !st.inbox.put(message) { // it has ended
+	if !st.inbox.put(message) { // the stream has ended
 		st.release(cost)
 	}
 	st.received.Add(int64(size))
 	return true
 }
 
-// release removes messages from what the stream holds.
+// release subtracts the cost of messages that the stream no longer holds.
 func (st *serverStream) release(cost int64) {
 	st.unread.Add(-cost)
 	st.conn.session.hold(-cost)
@@ -160,7 +160,7 @@ func (st *serverStream) recv(ctx context.Context, m thrift.Struct) error {
 	}
 }
 
-// taken notes that the handler has received a message of n bytes.
+// taken records that the handler has received a message of n bytes, and sends credit if enough has accumulated.
 func (st *serverStream) taken(n int) {
 	cost := messageCost(n)
 	st.release(cost)
@@ -176,9 +176,9 @@ func (st *serverStream) taken(n int) {
 }
 
 const (
-	// creditShare is the divisor of the window that gives the credit sent in one frame.
+	// creditShare divides the window: credit is sent in steps of at least Window/creditShare.
 	creditShare = 4
-	// frameOfCredit is the size of such a frame, or a little more.
+	// frameOfCredit is the size of a credit frame, rounded up.
 	frameOfCredit = 80
 )
 
@@ -190,7 +190,7 @@ func (st *serverStream) send(ctx context.Context, m thrift.Struct) error {
 	defer buf.Put(b)
 	cost := frame.StreamCost(b, len(b))
 	if st.window > 0 && cost > st.window {
-		return &InvalidCallError{fmt.Errorf("the message counts %d bytes, and the client permits %d: divide it, or raise StreamConfig.Limits.Window there", cost, st.window)}
+		return &InvalidCallError{fmt.Errorf("the message counts as %d bytes; the client allows %d: split the message, or raise the client's StreamConfig.Limits.Window", cost, st.window)}
 	}
 	if err := st.conn.send(ctx, st, b, cost); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (st *serverStream) run() (err error) {
 	return err
 }
 
-// last returns the last frame for what the handler has returned.
+// last returns the last frame for the error that the handler returned.
 func (st *serverStream) last(err error) ([]byte, error) {
 	e, status := endOf(err)
 	if e != nil {
@@ -259,7 +259,7 @@ func (st *serverStream) Write(c *loop.Conn) {
 // Drop implements [loop.Reply].
 func (st *serverStream) Drop() {}
 
-// report notifies ServerConfig.OnCall of the end of the stream, whose panics are contained.
+// report notifies ServerConfig.OnCall of the end of the stream. It recovers panics of OnCall.
 func (st *serverStream) report(err error, refused bool) {
 	server := st.conn.host.server
 	if server.config.OnCall == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// BenchmarkStreams sends messages of 1 KB and receives their echoes, on one stream and on many of one connection. ns/op
-// is the time of a message in both directions; a stream has one message in flight.
+// BenchmarkStreams sends messages of 1 KB and receives their echoes, on one stream and on many streams of one
+// connection. ns/op is the round-trip time of a message; each stream has one message in flight.
 func BenchmarkStreams(b *testing.B) {
 	for _, streams := range []int{1, 100} {
 		b.Run(fmt.Sprint(streams), func(b *testing.B) {

@@ -19,12 +19,12 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// chatter is the handler of the tests of streams.
+// chatter is the handler for the stream tests.
 type chatter struct {
 	gate  chan struct{}     // messages "wait" wait for it
-	ended chan error        // gets the cause of the end of handlers that waited for that
-	began chan struct{}     // gets a value when such a handler begins
-	talk  func(*talk) error // in place of Talk, if not nil
+	ended chan error        // receives the cause when a handler that waits for its end has ended
+	began chan struct{}     // receives a value when such a handler starts
+	talk  func(*talk) error // replaces Talk if not nil
 }
 
 type talk = rpc.BidiStreamingServer[chat.Message, chat.Message]
@@ -33,7 +33,7 @@ func newChatter() *chatter {
 	return &chatter{gate: make(chan struct{}), ended: make(chan error, 1000), began: make(chan struct{}, 1000)}
 }
 
-// Talk answers each message with itself.
+// Talk echoes each message.
 func (c *chatter) Talk(ctx context.Context, s *talk) error {
 	if c.talk != nil {
 		return c.talk(s)
@@ -95,7 +95,7 @@ func (c *chatter) Collect(ctx context.Context, s *rpc.ClientStreamingServer[chat
 	return &chat.Message{Number: n}, nil
 }
 
-// Watch sends as many messages as the request says.
+// Watch sends the number of messages that the request asks for.
 func (c *chatter) Watch(ctx context.Context, m *chat.Message, s *rpc.ServerStreamingServer[chat.Message]) error {
 	if err := c.obey(ctx, m); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (c *chatter) Watch(ctx context.Context, m *chat.Message, s *rpc.ServerStrea
 
 func (*chatter) Echo(_ context.Context, m *chat.Message) (*chat.Message, error) { return m, nil }
 
-// openStreams returns a client of streams.
+// openStreams returns a stream client.
 func openStreams(t testing.TB, s *rpc.Server, config rpc.StreamConfig) (*rpc.StreamClient, *chat.ChatStreamClient) {
 	t.Helper()
 	config.Addr = s.Addr().String()
@@ -122,7 +122,7 @@ func openStreams(t testing.TB, s *rpc.Server, config rpc.StreamConfig) (*rpc.Str
 	return c, chat.NewChatStreamClient(c)
 }
 
-// eachNetwork runs a test with an event loop, and with a goroutine for each connection, which TLS needs.
+// eachNetwork runs a test with the event loop and with TLS, which uses a goroutine for each connection.
 func eachNetwork(t *testing.T, test func(t *testing.T, server rpc.ServerConfig, client rpc.StreamConfig)) {
 	t.Run("tcp", func(t *testing.T) { test(t, rpc.ServerConfig{}, rpc.StreamConfig{}) })
 	t.Run("tls", func(t *testing.T) {
@@ -131,7 +131,7 @@ func eachNetwork(t *testing.T, test func(t *testing.T, server rpc.ServerConfig, 
 	})
 }
 
-// Streams in all modes, with messages of all sizes.
+// Streams of all modes, with messages of all sizes.
 func TestStreams(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, server rpc.ServerConfig, client rpc.StreamConfig) {
 		s := serve(t, server, chat.NewChatService(newChatter()))
@@ -202,7 +202,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// Calls and streams of one service have one port.
+// Calls and streams of a service share a port.
 func TestCallsBesideStreams(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	_, streams := openStreams(t, s, rpc.StreamConfig{})
@@ -242,7 +242,7 @@ func TestCallsBesideStreams(t *testing.T) {
 	}
 }
 
-// What a handler returns is what the client receives, after all messages.
+// The client receives the error that the handler returned after all messages.
 func TestErrorsOfStreams(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	_, c := openStreams(t, s, rpc.StreamConfig{})
@@ -307,7 +307,7 @@ func TestErrorsOfStreams(t *testing.T) {
 	}
 }
 
-// Metadata and the deadline of a context travel.
+// The metadata and the deadline of a context are sent to the server.
 func TestContextsOfStreams(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	_, c := openStreams(t, s, rpc.StreamConfig{})
@@ -328,7 +328,7 @@ func TestContextsOfStreams(t *testing.T) {
 	}
 }
 
-// The end of a context, Close, and the end of the client end the handler; the handler learns why.
+// The handler ends, and receives the cause, when the client's context ends or when the stream or the client is closed.
 func TestStreamsEndFromTheClient(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, server rpc.ServerConfig, client rpc.StreamConfig) {
 		h := newChatter()
@@ -372,7 +372,7 @@ func TestStreamsEndFromTheClient(t *testing.T) {
 	})
 }
 
-// A handler whose client has gone does not wait forever, although it neither reads nor writes then.
+// A handler whose client has disappeared does not wait forever, even if it neither reads nor writes.
 func TestDeadlineOfAStream(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
@@ -391,7 +391,7 @@ func TestDeadlineOfAStream(t *testing.T) {
 	noStreams(t, s)
 }
 
-// Many streams with many messages share a connection, and every message reaches its stream in order.
+// Many streams with many messages share a connection; every message reaches its stream, in order.
 func TestManyStreams(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, server rpc.ServerConfig, client rpc.StreamConfig) {
 		s := serve(t, server, chat.NewChatService(newChatter()))

@@ -11,16 +11,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// A StreamOpener opens streams. A [StreamClient] is one; what wraps another one is one too. It must be safe for
+// A StreamOpener opens streams. It is a [StreamClient] or a wrapper around one. Implementations must be safe for
 // concurrent use.
 type StreamOpener interface {
-	// Open opens a stream, which ends with ctx. It must be closed.
+	// Open opens a stream, which ends when ctx does. The stream must be closed.
 	Open(ctx context.Context, f *StreamFunction) (*ClientStream, error)
 }
 
-// A StreamClient opens streams of functions of services at one address. They share one connection, or a few, which
-// have no calls: servers of Kitex decide by the first message of a connection which of both it has. All methods are
-// safe for concurrent use.
+// A StreamClient opens streams to the services at one address. The streams share one or a few connections, which are
+// not used for calls: a Kitex server decides by the first message of a connection whether it carries calls or streams.
+// All methods are safe for concurrent use.
 type StreamClient struct {
 	// Immutable after NewStreamClient.
 	config StreamConfig
@@ -29,7 +29,7 @@ type StreamClient struct {
 	hooks  driver.Hooks
 }
 
-// NewStreamClient returns a client, which connects in the background. The client must be closed.
+// NewStreamClient returns a client that connects in the background. The client must be closed.
 func NewStreamClient(config StreamConfig) (*StreamClient, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -59,21 +59,21 @@ func NewStreamClient(config StreamConfig) (*StreamClient, error) {
 
 // appendReset appends the frame that resets a stream.
 func appendReset(b []byte, cause error) []byte {
-	b, _ = appendEnd(b, 0, frame.StreamReset, resetReason(cause), nil) // it is small
+	b, _ = appendEnd(b, 0, frame.StreamReset, resetReason(cause), nil) // a reset is small, so this cannot fail
 	return b
 }
 
-// appendCredit appends the frame that permits the server to send n more bytes.
+// appendCredit appends the frame that allows the server to send n more bytes.
 func appendCredit(b []byte, n int) []byte { return appendNotice(b, 0, keyCredit, n) }
 
-// takeCredit uses the credit that a server gives.
+// takeCredit grants a stream the credit in a message from the server.
 func takeCredit(from pipe.Pin, message []byte) {
 	if f, err := frame.OpenStream(message); err == nil && f.Info.Seq != 0 {
 		from.Grant(uint64(uint32(f.Info.Seq)), number(f.Info.String(keyCredit)))
 	}
 }
 
-// streamProtocol is where the codec meets the engine.
+// streamProtocol connects the codec to the engine.
 type streamProtocol struct{ client *StreamClient }
 
 // Greet implements [pipe.Protocol]. Streams have no greeting.
@@ -85,8 +85,8 @@ func (streamProtocol) AppendPing(b []byte) []byte { return b }
 // NewScanner implements [pipe.Protocol].
 func (p streamProtocol) NewScanner() pipe.Scanner { return newStreamLink(p.client.config.MaxMessage) }
 
-// Open implements [StreamOpener]. It waits for a connection, but not for the server. The deadline of ctx, and the
-// metadata in it (see [WithMeta]), are sent. Errors are of type *slipstream.Error.
+// Open implements [StreamOpener]. It waits for a connection, but not for the server. The deadline of ctx and its
+// metadata (see [WithMeta]) are sent. Errors are of type *slipstream.Error.
 func (c *StreamClient) Open(ctx context.Context, f *StreamFunction) (*ClientStream, error) {
 	k := c.engine.Acquire()
 	s, err := c.open(ctx, f, k)
@@ -97,11 +97,11 @@ func (c *StreamClient) Open(ctx context.Context, f *StreamFunction) (*ClientStre
 	return s, nil
 }
 
-// open is Open with the call that opens the stream. If it returns an error, the call belongs to the caller.
+// open implements Open with k, the call that opens the stream. If it returns an error, the caller must release k.
 func (c *StreamClient) open(ctx context.Context, f *StreamFunction, k *pipe.Call) (*ClientStream, error) {
 	var err error
 	if len(f.Name)+len(f.Service) > mostFunctionName {
-		err = fmt.Errorf("the names of service and function have %d bytes; the limit is %d", len(f.Name)+len(f.Service), mostFunctionName)
+		err = fmt.Errorf("the service and function names have %d bytes; the limit is %d", len(f.Name)+len(f.Service), mostFunctionName)
 	} else {
 		k.Frame, err = appendOpening(ctx, k.Frame[:0], f, c.config.Limits.Window)
 	}
@@ -118,7 +118,7 @@ func (c *StreamClient) open(ctx context.Context, f *StreamFunction, k *pipe.Call
 }
 
 // Connect waits until a connection is up. If the first attempt to connect fails, Connect returns its error, and
-// attempts continue in the background. Streams do not need it.
+// attempts continue in the background. Calling Connect is optional.
 func (c *StreamClient) Connect(ctx context.Context) error {
 	if err := c.engine.Connect(ctx); err != nil {
 		return c.fail.Named("connect", err)
@@ -127,22 +127,22 @@ func (c *StreamClient) Connect(ctx context.Context) error {
 }
 
 // Close closes the client and ends all streams. It waits until all goroutines of the client have ended, so it must not
-// be called by StreamConfig.OnEvent. It may be called again.
+// be called from StreamConfig.OnEvent. Further calls do nothing.
 func (c *StreamClient) Close() error { return c.engine.Close() }
 
-// Shutdown opens no more streams, waits until those that are open have ended, and closes the client. If ctx ends first,
-// they are cut off and the error of ctx is returned.
+// Shutdown stops opening streams, waits until the open ones have ended, and closes the client. If ctx ends first,
+// Shutdown closes the client immediately and returns the error of ctx.
 func (c *StreamClient) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
-// StreamClientStats are the counters of a client since it was created, and its current state.
+// StreamClientStats holds the counters of a client since it was created, and its current state.
 type StreamClientStats struct {
-	// Stats are those of the connections. Calls are streams and the frames that were sent on them.
+	// Stats describes the connections. Each stream, and each frame sent on one, counts as a call.
 	slipstream.Stats
 	Open      int    // streams
 	Overflows uint64 // streams that ended because the program received too slowly
 }
 
-// Stats returns the statistics of the client.
+// Stats returns the client's counters and current state.
 func (c *StreamClient) Stats() StreamClientStats {
 	s := c.engine.Snapshot()
 	return StreamClientStats{driver.Stats(s, 0, c.hooks.Panics()), s.Streams, s.StreamOverflows}

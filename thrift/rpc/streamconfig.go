@@ -14,17 +14,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// StreamLimits bound the streams of a client or a server. The zero value has the defaults.
+// StreamLimits bounds the streams of a client or a server. The zero value selects the defaults.
 type StreamLimits struct {
-	// Max is how many streams may be open. Further ones fail as Overloaded at a client, and are refused by a server. If
-	// zero, it is 1,024 for a client and 16,384 for a server, of which a connection may have ServerConfig.MaxConnCalls.
+	// Max is the maximum number of open streams. A client fails further ones with Overloaded, and a server refuses them.
+	// If zero, it defaults to 1,024 for a client and 16,384 for a server. A server also allows at most
+	// ServerConfig.MaxConnCalls streams per connection.
 	Max int
-	// Window is how many bytes of a stream may have arrived without having been received by the program. Each message
-	// counts 90 bytes in addition to its own, and must fit. Clients and servers of this package wait until there is
-	// room. If zero, it is 256 KiB.
+	// Window is the maximum number of bytes of a stream that may have arrived but not yet been received by the program.
+	// Each message counts as its size plus 90 bytes, and must fit in the window. Peers that use this package wait until
+	// there is room. If zero, it defaults to 256 KiB.
 	Window int
-	// Unread is the same bound for others, which do not wait: a stream with more is reset. If zero, it is 1 MiB. It is
-	// at least 64 KiB more than Window.
+	// Unread is the same bound for other peers, which do not wait: a stream that exceeds it is reset. If zero, it defaults
+	// to 1 MiB. It is raised to at least Window plus 64 KiB.
 	Unread int
 }
 
@@ -58,31 +59,32 @@ type StreamConfig struct {
 	Addr string
 	// TLS, if not nil, encrypts connections. An empty ServerName is taken from Addr.
 	TLS *tls.Config
-	// Dialer, if not nil, opens connections in place of package net. The network is "tcp" or "unix".
-	// TLS, if set, is spoken over what it returns.
+	// Dialer, if not nil, opens connections in place of package net. The network is "tcp" or "unix". If TLS is set, it
+	// runs over the returned connection.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Connections is how many connections the streams share. If zero, there is one.
+	// Connections is the number of connections that the streams share. If zero, it defaults to 1.
 	Connections int
-	// DialTimeout bounds opening a connection, and how long Open waits while there is none. If zero, it is 5 s.
+	// DialTimeout limits how long opening a connection may take, and how long Open waits while there is none. If zero, it
+	// defaults to 5 s.
 	DialTimeout time.Duration
-	// FailFast makes Open fail immediately while the server cannot be connected to.
+	// FailFast makes Open fail immediately while the server is unreachable.
 	FailFast bool
-	// Backoff is the first pause between attempts to connect; it doubles and is jittered. If zero, it is 20 ms.
-	// MaxBackoff bounds it. If zero, it is 2 s.
+	// Backoff is the first pause between attempts to connect; it doubles with each failure, with jitter, up to MaxBackoff.
+	// If zero, they default to 20 ms and 2 s.
 	Backoff, MaxBackoff time.Duration
 
-	// Limits bound the streams, and what they may hold.
+	// Limits bounds the streams and the memory that they hold.
 	Limits StreamLimits
-	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A message that is larger
-	// is not sent; one that arrives ends its connection.
+	// MaxMessage is the maximum size of a message in bytes, including its header. If zero, it defaults to 16 MiB. A larger
+	// message is not sent; if one arrives, the connection is closed.
 	MaxMessage int
-	// MaxMemory limits the memory of a message that is received: see thrift.Reader.MaxMemory.
+	// MaxMemory limits the memory of a received message: see thrift.Reader.MaxMemory.
 	MaxMemory int
 
-	// Observer, if not nil, is notified of every stream when it is closed.
+	// Observer, if not nil, is notified when a stream is closed.
 	Observer slipstream.Observer
-	// OnEvent, if not nil, is notified when connections come and go. It must not block.
+	// OnEvent, if not nil, is called when connections are opened and lost. It must not block.
 	OnEvent func(slipstream.Event)
 }
 
@@ -96,7 +98,7 @@ func (c StreamConfig) withDefaults() StreamConfig {
 	return c
 }
 
-// check returns an error if a field has a value that it cannot have.
+// check returns an error if a field has an invalid value.
 func (c *StreamConfig) check() error {
 	const check driver.Check = "thrift/rpc"
 	if err := check.Addr(c.Addr); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// counter is a handler of a service with streams.
+// counter is the handler of a streaming service.
 type counter struct{ chat.Chat }
 
-// Watch sends as many responses as the request says.
+// Watch sends the number of responses that the request asks for.
 func (counter) Watch(ctx context.Context, request *chat.Message, stream *rpc.ServerStreamingServer[chat.Message]) error {
 	for i := range request.Number {
 		if err := stream.Send(ctx, &chat.Message{Number: i}); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A handler that does not receive makes its client wait, and no other stream. Nothing is lost.
+// A handler that does not receive makes only its own client wait. No message is lost.
 func TestSlowHandler(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, server rpc.ServerConfig, client rpc.StreamConfig) {
 		server.Streams.Window = 100 << 10
@@ -70,7 +70,7 @@ func TestSlowHandler(t *testing.T) {
 	})
 }
 
-// A client that does not receive makes its handler wait, and no other stream.
+// A client that does not receive makes only its own handler wait.
 func TestSlowReceiver(t *testing.T) {
 	var reports atomic.Int64
 	s := serve(t, rpc.ServerConfig{OnCall: func(r rpc.CallReport) {
@@ -118,7 +118,7 @@ func TestSlowReceiver(t *testing.T) {
 	})
 }
 
-// A message that does not fit into the window is an error at its sender, and the stream continues.
+// Sending a message that does not fit in the window is an error, and the stream continues.
 func TestMessagesLargerThanTheWindow(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{Streams: rpc.StreamLimits{Window: 10 << 10}, MaxMessage: 1 << 20}, chat.NewChatService(newChatter()))
 	_, c := openStreams(t, s, rpc.StreamConfig{Limits: rpc.StreamLimits{Window: 100 << 10}})
@@ -128,7 +128,7 @@ func TestMessagesLargerThanTheWindow(t *testing.T) {
 	}
 	defer st.Close()
 	for _, size := range []int{11 << 10, 99 << 10, 2 << 20} {
-		if size < firstCredit { // it is permitted before the window is known
+		if size < firstCredit { // allowed before the window is known
 			continue
 		}
 		err := st.Send(t.Context(), &chat.Message{Blob: make([]byte, size)})
@@ -157,7 +157,7 @@ func TestMessagesLargerThanTheWindow(t *testing.T) {
 
 const firstCredit = 64 << 10
 
-// openLarge receives a response of a size.
+// openLarge receives a response of the given size.
 func openLarge(t *testing.T, c *chat.ChatStreamClient, size int) (*chat.Message, error) {
 	t.Helper()
 	h := newChatter()
@@ -172,7 +172,7 @@ func openLarge(t *testing.T, c *chat.ChatStreamClient, size int) (*chat.Message,
 	return st.Recv(t.Context())
 }
 
-// A server that ends tells its clients, which open streams elsewhere; it waits for those that it has.
+// A server that shuts down notifies its clients, which then open streams elsewhere, and waits for the open streams.
 func TestStreamsAndShutdown(t *testing.T) {
 	h := newChatter()
 	testkit.NoLeaks(t)
@@ -196,7 +196,7 @@ func TestStreamsAndShutdown(t *testing.T) {
 	echo(st, 1)
 	ended := make(chan error, 1)
 	go func() { ended <- first.Shutdown(context.Background()) }() // ends with the stream
-	// The next server gets the address as soon as the first one does not listen anymore.
+	// The next server gets the address as soon as the first one stops listening.
 	var l net.Listener
 	testkit.Eventually(t, patience, func() (err error) {
 		l, err = net.Listen("tcp", addr)
@@ -211,7 +211,7 @@ func TestStreamsAndShutdown(t *testing.T) {
 	}
 	defer func() { _ = second.Shutdown(context.Background()) }()
 	var other *rpc.BidiStreamingClient[chat.Message, chat.Message]
-	testkit.Eventually(t, patience, func() error { // until the client was told
+	testkit.Eventually(t, patience, func() error { // until the client has been notified
 		var err error
 		if other, err = c.Talk(t.Context()); err != nil {
 			return err
@@ -219,7 +219,7 @@ func TestStreamsAndShutdown(t *testing.T) {
 		echo(other, 2)
 		if second.Stats().Streams == 0 {
 			other.Close()
-			return errors.New("a stream was opened at the server that ends")
+			return errors.New("a stream was opened on the server that is shutting down")
 		}
 		return nil
 	})
@@ -244,7 +244,7 @@ func TestStreamsAndShutdown(t *testing.T) {
 	other.Close()
 }
 
-// A server that is not given enough time ends its streams.
+// If Shutdown runs out of time, it ends the streams.
 func TestShutdownThatCutsStreams(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
@@ -269,7 +269,7 @@ func TestShutdownThatCutsStreams(t *testing.T) {
 	}
 }
 
-// A client has at most as many streams as configured, and an observer gets each of them.
+// A client opens at most the configured number of streams, and an observer is notified of each.
 func TestBoundsOfStreamClients(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	seen := make(chan slipstream.Observation, 10)
@@ -317,7 +317,7 @@ func TestBoundsOfStreamClients(t *testing.T) {
 	}
 }
 
-// A client whose server cannot be connected to fails as it is told.
+// Without a server, a client fails immediately or after a timeout, as configured.
 func TestStreamsWithoutAServer(t *testing.T) {
 	for _, fast := range []bool{false, true} {
 		c, err := rpc.NewStreamClient(rpc.StreamConfig{Addr: "127.0.0.1:1", FailFast: fast, DialTimeout: 50 * time.Millisecond})
@@ -338,7 +338,7 @@ func TestStreamsWithoutAServer(t *testing.T) {
 	}
 }
 
-// observations is an observer that sends what it gets.
+// observations is an observer that sends each observation to a channel.
 type observations chan slipstream.Observation
 
 func (c observations) Observe(o slipstream.Observation) { c <- o }

@@ -22,7 +22,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// kitexStreams builds the program of Kitex with streams, and returns its path.
+// kitexStreams builds the Kitex streaming program and returns its path.
 func kitexStreams(t *testing.T) string {
 	tool := os.Getenv("SLIPSTREAM_KITEX")
 	if tool == "" {
@@ -35,7 +35,7 @@ func kitexStreams(t *testing.T) string {
 	return buildKitex(t, tool, absolute, "kitexstream", "chat.thrift", "-streamx")
 }
 
-// Clients of Kitex open streams of our server.
+// Kitex clients open streams to our server.
 func TestKitexClientsOfStreams(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
@@ -43,7 +43,7 @@ func TestKitexClientsOfStreams(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), kitexStreams(t), "client", port).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// Two of its streams waited until they were reset.
+	// Two of the client's streams waited until they were reset.
 	for range 2 {
 		if err := <-h.ended; !errors.Is(err, rpc.ErrStreamReset) {
 			t.Errorf("a handler has ended because of %v", err)
@@ -54,7 +54,7 @@ func TestKitexClientsOfStreams(t *testing.T) {
 	}
 }
 
-// startKitexStreams starts a server of Kitex with streams, and returns its port and the lines that it writes.
+// startKitexStreams starts a Kitex streaming server, and returns its port and its output lines.
 func startKitexStreams(t *testing.T) (port string, lines <-chan string) {
 	program := kitexStreams(t)
 	port = strconv.Itoa(freePort(t))
@@ -89,7 +89,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Our client opens streams of a server of Kitex.
+// Our client opens streams to a Kitex server.
 func TestStreamsOfKitexServers(t *testing.T) {
 	port, lines := startKitexStreams(t)
 	all, err := rpc.NewStreamClient(rpc.StreamConfig{Addr: net.JoinHostPort("127.0.0.1", port), DialTimeout: patience})
@@ -100,7 +100,7 @@ func TestStreamsOfKitexServers(t *testing.T) {
 	c := chat.NewChatStreamClient(all)
 	ctx, cancel := context.WithTimeout(rpc.WithMeta(t.Context(), tenant, user), time.Minute)
 	defer cancel()
-	// The first stream of the connection sends more than is permitted before the server has sent anything.
+	// The first stream of the connection sends more than it may before the server has sent anything.
 	collect, err := c.Collect(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestStreamsOfKitexServers(t *testing.T) {
 	})
 }
 
-// errorsOfKitex receives errors of handlers of Kitex.
+// errorsOfKitex receives errors from Kitex handlers.
 func errorsOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) {
 	t.Helper()
 	for _, text := range []string{"status sold out", "fail broken"} {
@@ -210,7 +210,7 @@ func errorsOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) 
 	}
 }
 
-// tooMuchOfKitex does not receive what a server of Kitex sends: the stream is reset, and the others continue.
+// tooMuchOfKitex does not receive the messages of a Kitex server: the stream is reset, and the others continue.
 func tooMuchOfKitex(ctx context.Context, t *testing.T, all *rpc.StreamClient, c *chat.ChatStreamClient) {
 	t.Helper()
 	watch, err := c.Watch(ctx, &chat.Message{Number: 1 << 40, Blob: make([]byte, 1000)})

@@ -37,17 +37,17 @@ func endStreamFrame(w frame.Writer, start int) ([]byte, error) {
 	return b, frame.EndMessage(b, start, 0)
 }
 
-// appendNotice appends a frame of the kind meta with a key.
+// appendNotice appends a meta frame with a key.
 func appendNotice(b []byte, stream int32, key string, value int) []byte {
 	start := len(b)
 	w := frame.BeginStream(b, stream, frame.StreamMeta)
 	w.String(key, strconv.Itoa(value))
-	b, _ = endStreamFrame(w, start) // it is small
+	b, _ = endStreamFrame(w, start) // a notice is small, so this cannot fail
 	return b
 }
 
-// messageOfStream returns the frame of a message, in memory of package buf. A panic of the struct, such as a list with
-// an element that is nil, is an error.
+// messageOfStream returns the frame of a message in a buffer from package buf. If encoding the struct panics, as for a
+// list with a nil element, it returns an error.
 func messageOfStream(stream int32, m thrift.Struct, most int) (b []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -56,13 +56,13 @@ func messageOfStream(stream int32, m thrift.Struct, most int) (b []byte, err err
 	}()
 	n := frame.StreamDataHead + m.SizeThrift()
 	if n > most {
-		return nil, fmt.Errorf("the message has %d bytes; the limit is %d", n, most)
+		return nil, fmt.Errorf("the message is %d bytes long; the limit is %d", n, most)
 	}
 	b = m.AppendThrift(frame.AppendStreamData(buf.Get(n), stream))
 	return b, frame.EndMessage(b, 0, 0)
 }
 
-// appendEnd appends the last frame of a side: a trailer or a reset, with an exception unless e is nil.
+// appendEnd appends the last frame that a side sends: a trailer or a reset, with an exception unless e is nil.
 func appendEnd(b []byte, stream int32, kind byte, e *thrift.ApplicationException, keys func(*frame.Writer)) ([]byte, error) {
 	start := len(b)
 	w := frame.BeginStream(b, stream, kind)
@@ -79,10 +79,10 @@ func appendEnd(b []byte, stream int32, kind byte, e *thrift.ApplicationException
 	return b, frame.EndMessage(b, start, 0)
 }
 
-// mostReason bounds the text that says why a stream ends.
+// mostReason bounds the text with the reason for a stream's end.
 const mostReason = 32 << 10
 
-// endOf returns the exception of the last frame for the error of a handler, or its status.
+// endOf returns what the last frame carries for a handler's error: an exception or a status.
 func endOf(err error) (e *thrift.ApplicationException, status *StatusError) {
 	if err == nil {
 		return nil, nil
@@ -97,7 +97,7 @@ func endOf(err error) (e *thrift.ApplicationException, status *StatusError) {
 	return &thrift.ApplicationException{Kind: thrift.InternalError, Message: text[:min(len(text), mostReason)]}, nil
 }
 
-// resetReason returns the exception that says why this side resets a stream.
+// resetReason returns the exception with the reason why this side resets a stream.
 func resetReason(cause error) *thrift.ApplicationException {
 	kind := int32(kindCanceled)
 	switch {
@@ -113,7 +113,7 @@ func resetReason(cause error) *thrift.ApplicationException {
 	return &thrift.ApplicationException{Kind: kind, Message: text[:min(len(text), mostReason)]}
 }
 
-// exceptionOf reads the payload of a last frame, which may be empty.
+// exceptionOf decodes the payload of a last frame, which may be empty.
 func exceptionOf(payload []byte) (*thrift.ApplicationException, error) {
 	if len(payload) == 0 {
 		return nil, nil
@@ -124,7 +124,7 @@ func exceptionOf(payload []byte) (*thrift.ApplicationException, error) {
 		return nil, thrift.Err(body, 0)
 	}
 	if m.Type != thrift.Exception {
-		return nil, fmt.Errorf("a message of the type %v; expected an exception", m.Type)
+		return nil, fmt.Errorf("a message of type %v; expected an exception", m.Type)
 	}
 	var r thrift.Reader
 	e := new(thrift.ApplicationException)
@@ -132,16 +132,16 @@ func exceptionOf(payload []byte) (*thrift.ApplicationException, error) {
 	return e, err
 }
 
-// lastOf returns what a last frame says: io.EOF, a *StatusError, a *thrift.ApplicationException, or another error. It
-// never returns nil.
+// lastOf returns the error that a last frame stands for: io.EOF, a *StatusError, a *thrift.ApplicationException, or
+// another error. It never returns nil.
 func lastOf(f *frame.Stream) error {
 	e, err := exceptionOf(f.Payload)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the end of the stream: %w", err)
+		return fmt.Errorf("reading the end of the stream: %w", err)
 	case f.Kind == frame.StreamReset:
 		if e == nil {
-			e = &thrift.ApplicationException{Kind: kindCanceled, Message: "without a reason"}
+			e = &thrift.ApplicationException{Kind: kindCanceled, Message: "no reason given"}
 		}
 		return &resetError{e}
 	case e != nil:
@@ -153,7 +153,7 @@ func lastOf(f *frame.Stream) error {
 	return io.EOF
 }
 
-// number returns the value of a key in decimal digits, or 0.
+// number parses a value in decimal digits; it returns 0 if the value is invalid.
 func number(text []byte) int {
 	if len(text) == 0 || len(text) > 10 {
 		return 0

@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// streamPeer is one end of a connection of streams that knows frames.
+// streamPeer is one end of a stream connection that reads and writes frames.
 type streamPeer struct {
 	testing.TB
 	net.Conn
@@ -51,7 +51,7 @@ func (p *streamPeer) send(frames ...[]byte) {
 	}
 }
 
-// reply sends frames to a client that may have gone.
+// reply sends frames to a client that may have disconnected.
 func (p *streamPeer) reply(frames ...[]byte) {
 	for _, b := range frames {
 		_, _ = p.Write(b)
@@ -71,7 +71,7 @@ func (p *streamPeer) next() (f frame.Stream, err error) {
 	return frame.OpenStream(p.last)
 }
 
-// await returns the next frame of a stream that is not of the kind meta.
+// await returns the stream's next frame other than meta frames.
 func (p *streamPeer) await(stream int32) frame.Stream {
 	p.Helper()
 	for {
@@ -98,7 +98,7 @@ func (p *streamPeer) awaitClosed() {
 	}
 }
 
-// A streamFrame is what the tests put into a frame.
+// A streamFrame describes a frame that a test sends.
 type streamFrame struct {
 	id      int32
 	kind    byte
@@ -146,12 +146,12 @@ func exceptionIn(t testing.TB, f frame.Stream) (e thrift.ApplicationException) {
 	body := thrift.ReadMessage(f.Payload, 0, &m)
 	var r thrift.Reader
 	if _, err := r.Read(f.Payload, body, &e); err != nil || m.Type != thrift.Exception {
-		t.Errorf("a frame of the kind %c has no exception: %v", f.Kind, err)
+		t.Errorf("a frame of kind %c has no exception: %v", f.Kind, err)
 	}
 	return e
 }
 
-// noStreams waits until all handlers have returned, and the server holds nothing for streams.
+// noStreams waits until all handlers have returned and the server holds no memory for streams.
 func noStreams(t testing.TB, s *rpc.Server) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
@@ -165,7 +165,7 @@ func noStreams(t testing.TB, s *rpc.Server) {
 	})
 }
 
-// Frames that are malformed end the connection, and all of its streams.
+// A malformed frame ends the connection and all of its streams.
 func TestMalformedFramesOfStreams(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{MaxMessage: 1 << 20}, chat.NewChatService(h))
@@ -197,7 +197,7 @@ func TestMalformedFramesOfStreams(t *testing.T) {
 			p.send(opening(1, "talk", "100000"), message(1, &chat.Message{Text: "wait"}))
 			<-h.began
 			p.send(b)
-			if name == "a long kind" { // the rest never comes
+			if name == "a long kind" { // the rest never arrives
 				p.Close()
 			}
 			if err := <-h.ended; err == nil {
@@ -221,7 +221,7 @@ func callOf(name string) []byte {
 	return b
 }
 
-// A connection that began with a call has no streams.
+// A connection that began with a call cannot open streams.
 func TestStreamAfterACall(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	p := dialStreams(t, s)
@@ -232,7 +232,7 @@ func TestStreamAfterACall(t *testing.T) {
 	}
 }
 
-// Frames of streams that are not open are dropped, and other streams continue.
+// Frames for streams that are not open are dropped; other streams continue.
 func TestFramesOfUnknownStreams(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	p := dialStreams(t, s)
@@ -244,17 +244,17 @@ func TestFramesOfUnknownStreams(t *testing.T) {
 	}
 	p.send(message(1, &chat.Message{Number: 5}))
 	if f := p.await(1); f.Kind != frame.StreamData {
-		t.Errorf("got a frame of the kind %c", f.Kind)
+		t.Errorf("got a frame of kind %c", f.Kind)
 	}
 	p.send(streamFrame{id: 1, kind: frame.StreamTrailer}.bytes())
 	if f := p.await(1); f.Kind != frame.StreamTrailer || len(f.Payload) != 0 {
-		t.Errorf("got a frame of the kind %c with %q", f.Kind, f.Payload)
+		t.Errorf("got a frame of kind %c with %q", f.Kind, f.Payload)
 	}
 	noStreams(t, s)
 }
 
-// A client can open as many streams as a server, and a connection, may have. Further ones are refused. A stream that
-// was reset counts until its handler has returned.
+// A server limits its open streams, in total and per connection, and refuses further ones. A stream that was reset
+// counts until its handler has returned.
 func TestBoundsOfStreams(t *testing.T) {
 	for name, config := range map[string]rpc.ServerConfig{"server": {Streams: rpc.StreamLimits{Max: 10}}, "connection": {MaxConnCalls: 10}} {
 		t.Run(name, func(t *testing.T) {
@@ -288,8 +288,8 @@ func TestBoundsOfStreams(t *testing.T) {
 	}
 }
 
-// A client whose window never opens makes its handler wait, and nothing else: the bytes that the server holds are
-// bounded, and other streams of the connection continue.
+// A client whose window never opens makes only its own handler wait: the bytes that the server holds are bounded, and
+// other streams of the connection continue.
 func TestWindowThatNeverOpens(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
@@ -304,7 +304,7 @@ func TestWindowThatNeverOpens(t *testing.T) {
 		}
 	}
 	p.send(opening(100, "talk", "2000"))
-	for i := range 100 { // of other streams one message each is permitted
+	for i := range 100 { // other streams may send one message each
 		p.send(message(100, &chat.Message{Number: int64(i)}), streamFrame{id: 100, kind: frame.StreamMeta, keys: []string{"slipstream-credit", "200"}}.bytes())
 		f, err := p.next()
 		for err == nil && (f.Info.Seq == 0 || f.Kind == frame.StreamMeta) {
@@ -321,7 +321,7 @@ func TestWindowThatNeverOpens(t *testing.T) {
 	noStreams(t, s)
 }
 
-// A client without flow control that sends more than the handler receives loses its stream, and no other one.
+// A client without flow control that sends more than the handler receives loses that stream only.
 func TestClientThatSendsTooMuch(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
@@ -349,7 +349,7 @@ func TestClientThatSendsTooMuch(t *testing.T) {
 	}
 }
 
-// A client that ends at any byte of what it sends ends its handlers.
+// When a client's data ends at any byte, its handlers end.
 func TestStreamsCutAnywhere(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
@@ -373,7 +373,7 @@ func TestStreamsCutAnywhere(t *testing.T) {
 	noStreams(t, s)
 }
 
-// A client that opens streams and does not read: what waits for it is bounded, and it is closed.
+// If a client opens streams and does not read, the output that waits for it is bounded, and its connection is closed.
 func TestStreamsOfAClientThatDoesNotRead(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	p := dialStreams(t, s)
@@ -395,8 +395,7 @@ func TestStreamsOfAClientThatDoesNotRead(t *testing.T) {
 	noStreams(t, s)
 }
 
-// Keys of any size in the frame that opens a stream are bounded by the header, and a deadline that has passed is
-// refused.
+// The header of the frame that opens a stream bounds its keys, and a stream whose deadline has passed is refused.
 func TestOpeningFrames(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	p := dialStreams(t, s)
@@ -417,7 +416,7 @@ func TestOpeningFrames(t *testing.T) {
 	}
 }
 
-// What all streams hold is bounded: the connections that hold the most are closed.
+// The memory of all streams is bounded: the connections that hold the most are closed.
 func TestMemoryOfAllStreamsIsBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	h := newChatter()

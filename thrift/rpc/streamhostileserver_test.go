@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// fakeStreams starts a server of streams that knows frames, and returns a client.
+// fakeStreams starts a server that reads and writes stream frames, and returns a client.
 func fakeStreams(t *testing.T, serve func(p *streamPeer)) *chat.ChatStreamClient {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -32,7 +32,7 @@ func fakeStreams(t *testing.T, serve func(p *streamPeer)) *chat.ChatStreamClient
 	return chat.NewChatStreamClient(c)
 }
 
-// Frames that no server sends end the connection with a typed error.
+// Invalid frames from a server end the connection with a typed error.
 func TestHostileServersOfStreams(t *testing.T) {
 	valid := message(1, &chat.Message{})
 	for name, one := range map[string]struct {
@@ -74,7 +74,7 @@ func TestHostileServersOfStreams(t *testing.T) {
 	}
 }
 
-// A server without flow control that sends more than the program receives loses the stream, and no other one.
+// A server without flow control that sends more than the program receives loses that stream only.
 func TestServerThatSendsTooMuch(t *testing.T) {
 	reset := make(chan thrift.ApplicationException, 1)
 	c := fakeStreams(t, func(p *streamPeer) {
@@ -178,8 +178,8 @@ func TestServerWhoseWindowNeverOpens(t *testing.T) {
 	}
 }
 
-// A server that sends nothing has no flow control, as Kitex before its first response: after a while a stream sends
-// without limit.
+// A server that sends nothing, as Kitex does until its first response, is assumed to have no flow control: after a
+// while, a stream sends without limit.
 func TestServerThatSaysNothing(t *testing.T) {
 	c := fakeStreams(t, func(p *streamPeer) {
 		n := 0
@@ -213,8 +213,8 @@ func TestServerThatSaysNothing(t *testing.T) {
 	}
 }
 
-// A server that ends at any byte of what it sends: the messages that arrived are received, and then an error with the
-// outcome, or the regular end if that has arrived.
+// When the server's data ends at any byte, the client receives the complete messages, and then an error with the
+// outcome, or io.EOF if the end of the stream has arrived.
 func TestStreamsCutByTheServer(t *testing.T) {
 	transcript := func(id int32) (all []byte, frames []int) {
 		for _, b := range [][]byte{

@@ -8,27 +8,27 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// A streamInbox holds the messages of a stream that have arrived and that the handler has not received. They lie one
-// after the other in a buffer, each after its length. The receiver takes the whole buffer when it has
-// used the last one, so that most messages need no lock.
+// A streamInbox holds the messages of a stream that have arrived but that the handler has not yet received. The buffer
+// stores them one after another, each preceded by its length. The receiver takes the whole buffer when it has consumed
+// the previous one, so most messages need no lock.
 type streamInbox struct {
-	arrived chan struct{} // capacity 1: something has changed
+	arrived chan struct{} // has capacity 1; signals a change
 
 	mu sync.Mutex
 	// Guarded by mu.
 	buffer []byte
 	end    error // after the messages; nil if more may come
-	closed bool  // nothing is kept anymore
+	closed bool  // messages are dropped
 
 	// Owned by the receiver.
-	current []byte // of package buf, from at on not received
+	current []byte // from package buf; not yet received from at on
 	at      int
 }
 
-// lengthSize is the size of the length before a message.
+// lengthSize is the size of the length that precedes a message.
 const lengthSize = 4
 
-// put adds a message. It reports whether it was kept.
+// put adds a message and reports whether it was stored.
 func (in *streamInbox) put(message []byte) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -41,7 +41,7 @@ func (in *streamInbox) put(message []byte) bool {
 	return true
 }
 
-// finish sets what is returned after the messages, unless it is set.
+// finish sets the error that take returns after the messages, unless it is already set.
 func (in *streamInbox) finish(end error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -59,8 +59,8 @@ func (in *streamInbox) notify() {
 	}
 }
 
-// take returns the next message, which is valid until the next call of take, or the end. It returns nil and nil if there
-// is none yet. Only the receiver calls it.
+// take returns the next message, which is valid until the next call of take, or the error that follows the last one. If
+// there is no message yet, it returns nil, nil. Only the receiver calls it.
 func (in *streamInbox) take() ([]byte, error) {
 	if in.at == len(in.current) {
 		in.mu.Lock()
@@ -81,7 +81,7 @@ func (in *streamInbox) take() ([]byte, error) {
 	return in.current[from:in.at:in.at], nil
 }
 
-// close releases the messages that were not received, and returns what they count. It is called once, when the receiver
+// close releases the messages that were not received and returns their total cost. It is called once, when the receiver
 // is done.
 func (in *streamInbox) close() (cost int64) {
 	in.mu.Lock()
@@ -105,7 +105,7 @@ func (in *streamInbox) close() (cost int64) {
 	return cost
 }
 
-// messageCost is what a message of n bytes counts.
+// messageCost returns how many bytes a message of n bytes counts as.
 func messageCost(n int) int64 { return int64(n + frame.StreamMessageCost) }
 
 // grow returns b, of package buf, with room for n more bytes.

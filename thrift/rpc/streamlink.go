@@ -9,31 +9,31 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// A streamLink is a connection of a client of streams. As a scanner it sees every frame. It finds out whether the
-// server has flow control: a server of this package announces its window as soon as it has received the first frame,
-// before it sends anything else.
+// A streamLink is a connection of a StreamClient. It is the connection's scanner, so it sees every frame, and it finds
+// out whether the server has flow control: a server of this package announces its window when it has received the first
+// frame, before it sends anything else.
 type streamLink struct {
 	known chan struct{} // closed when window is set, or the connection has ended
 
 	// Owned by the goroutine that reads.
 	scanner frame.Scanner
 
-	// Atomic: what a stream may send before it gets credit, endless if the server has no flow control, 0 if that
-	// is not known. Written with mu.
+	// Atomic: the number of bytes that a stream may send before it gets credit; endless if the server has no flow control,
+	// 0 if not yet known. Written with mu held.
 	window atomic.Int64
 
 	mu sync.Mutex
 	// Guarded by mu.
-	assumed bool                   // window was assumed, because the server did not send anything
-	waiting map[*ClientStream]bool // open streams, while window is not known
-	patient *time.Timer            // calls assume; nil until there is a stream
+	assumed bool                   // window was assumed because the server sent nothing
+	waiting map[*ClientStream]bool // open streams while window is unknown
+	patient *time.Timer            // resolves window after silence; nil until there is a stream
 }
 
 const (
 	// endless is the window of servers without flow control.
 	endless = 1 << 40
-	// silence is how long a server that has streams may send nothing until it counts as one without flow control. Kitex
-	// sends nothing before the first response.
+	// silence is how long a server may send nothing while streams are open before it is assumed to have no flow control.
+	// Kitex sends nothing before the first response.
 	silence = time.Second
 )
 
@@ -84,7 +84,7 @@ func (l *streamLink) Scan(b []byte) (out pipe.Frame, err error) {
 	return out, nil
 }
 
-// resolve sets the window, unless it is known, and not only assumed.
+// resolve sets the window. It replaces an assumed window, but not a known one.
 func (l *streamLink) resolve(window int64, assumed bool) {
 	l.mu.Lock()
 	if l.window.Load() != 0 && (!l.assumed || assumed) {
@@ -108,14 +108,14 @@ func (l *streamLink) resolve(window int64, assumed bool) {
 	}
 }
 
-// join lets a stream that was opened send as much as the server allows, now or when that is known.
+// join lets a new stream send as much as the server's window allows, as soon as the window is known.
 func (l *streamLink) join(s *ClientStream) {
 	l.mu.Lock()
 	window := l.window.Load()
 	if window == 0 {
 		l.waiting[s] = true
 		if l.patient == nil {
-			// The function ends soon, and nothing waits for it.
+			// The function does not block, and nothing waits for it.
 			l.patient = time.AfterFunc(silence, func() { l.resolve(endless, true) })
 		}
 	}
@@ -125,7 +125,7 @@ func (l *streamLink) join(s *ClientStream) {
 	}
 }
 
-// leave removes a stream that was closed.
+// leave removes a closed stream.
 func (l *streamLink) leave(s *ClientStream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,16 +15,16 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A streamHandler is a function with streams, as [Method] holds it. It is an interface, and all that serves streams is
-// reached through it, so that programs without streams do not contain that.
+// A streamHandler is a streaming function, as stored in a [Method]. It is an interface, and all code that serves
+// streams is reached only through it, so the linker omits that code from programs without streams.
 type streamHandler interface {
-	// host returns what a server with such functions needs.
+	// host returns the state that a server with streaming functions needs.
 	host(s *Server) streamHost
 }
 
-// A streamHost is what a server has for all streams.
+// A streamHost is the state that all streams of a server share.
 type streamHost interface {
-	// begin returns the side of the server of a connection that has streams.
+	// begin returns the server side of a stream connection.
 	begin(x *session, c *loop.Conn) streamSession
 	// streams returns the number of open streams.
 	streams() int64
@@ -32,7 +32,7 @@ type streamHost interface {
 	close()
 }
 
-// A streamSession is what a session of streams does. All methods are called in the turn of the connection.
+// A streamSession is the session of a stream connection. All methods are called in the connection's turn.
 type streamSession interface {
 	data(c *loop.Conn, in []byte) (consumed int)
 	received(c *loop.Conn, p *loop.Payload)
@@ -41,7 +41,7 @@ type streamSession interface {
 	closed(err error)
 }
 
-// begins reports whether the connection whose first bytes are in has streams.
+// begins reports whether a connection that starts with the bytes in carries streams.
 func (x *session) begins(c *loop.Conn, in []byte) bool {
 	is, known := frame.IsStream(in)
 	if x.decided = known; is {
@@ -50,12 +50,12 @@ func (x *session) begins(c *loop.Conn, in []byte) bool {
 	return is
 }
 
-// streaming is the streamHost.
+// streaming implements streamHost.
 type streaming struct {
 	server  *Server
 	limits  StreamLimits
 	workers *loop.Workers
-	open    atomic.Int64 // handlers that run or will
+	open    atomic.Int64 // handlers that are running or about to
 }
 
 func (*streamFunction) host(s *Server) streamHost {
@@ -69,11 +69,11 @@ func (h *streaming) close() { h.workers.Close() }
 
 func (h *streaming) begin(x *session, c *loop.Conn) streamSession {
 	most := h.server.config.MaxConnCalls
-	c.SetLimits(loop.Limits{MaxDeferred: most + 1}) // more are refused, and the connection is still read
+	c.SetLimits(loop.Limits{MaxDeferred: most + 1}) // beyond that, streams are refused and the connection is still read
 	return &streamConn{host: h, session: x, conn: c, most: most, scanner: frame.Scanner{Max: h.server.config.MaxMessage}, open: make(map[int32]*serverStream)}
 }
 
-// streamConn is the side of the server of a connection that has streams.
+// streamConn is the server side of a stream connection.
 type streamConn struct {
 	// Immutable.
 	host    *streaming
@@ -83,20 +83,20 @@ type streamConn struct {
 
 	// Owned by the turn.
 	scanner   frame.Scanner
-	open      map[int32]*serverStream // whose handlers have not returned
-	announced bool                    // the client was notified of the window
-	told      bool                    // the client was notified that the connection will be closed
+	open      map[int32]*serverStream // streams whose handlers have not returned
+	announced bool                    // the client has been notified of the window
+	told      bool                    // the client has been notified that the connection will be closed
 
 	mu sync.Mutex
 	// Guarded by mu, as are some fields of streams.
-	out    []byte        // frames of handlers that the next turn sends; of package buf
-	posted bool          // a turn was requested for them
-	room   chan struct{} // closed when out was taken; nil if no goroutine waits
+	out    []byte        // handlers' frames that the next turn sends; from package buf
+	posted bool          // a turn has been requested for out
+	room   chan struct{} // closed when out is taken; nil if no goroutine waits
 	gone   error         // why the connection has ended; nil if it has not
 }
 
-// mostStreamOutput is how many bytes of frames of handlers may wait for a turn. A larger frame is sent when nothing else
-// waits.
+// mostStreamOutput is the maximum number of bytes of handlers' frames that wait for a turn. A larger frame is queued
+// when no other frame waits.
 const mostStreamOutput = 256 << 10
 
 func (s *streamConn) data(c *loop.Conn, in []byte) (consumed int) {
@@ -125,7 +125,7 @@ func (s *streamConn) data(c *loop.Conn, in []byte) (consumed int) {
 	return consumed
 }
 
-// malformed ends the connection: what follows cannot be read.
+// malformed ends the connection, because the data after a malformed frame cannot be read.
 func (s *streamConn) malformed(c *loop.Conn, err error) {
 	s.endAll(c, err, true)
 	s.session.malformed(c, err)
@@ -148,13 +148,13 @@ func (s *streamConn) received(c *loop.Conn, p *loop.Payload) {
 	}
 }
 
-// Errors of clients that do not keep to the protocol.
+// Errors for clients that violate the protocol.
 var (
 	errStreamTwice = errors.New("a stream was opened whose ID is in use")
 	errStreamZero  = errors.New("a stream was opened with the ID 0")
 )
 
-// frame handles a frame, which is valid only during the turn. Frames of streams that are not open are dropped: the
+// frame handles a frame, which is valid only during the turn. Frames for streams that are not open are dropped: the
 // client may have sent them before it knew that the stream had ended.
 func (s *streamConn) frame(c *loop.Conn, b []byte) error {
 	c.Spend(1 + len(b)>>9)
@@ -211,7 +211,8 @@ func (s *streamConn) begin(c *loop.Conn, f *frame.Stream) error {
 	return nil
 }
 
-// refusal returns why a stream is not opened, or nil. In that case it was counted.
+// refusal returns the reason for refusing a stream. It returns nil, and counts the stream as open, if the stream is
+// accepted.
 func (s *streamConn) refusal(c *loop.Conn, st *serverStream, f *frame.Stream) *thrift.ApplicationException {
 	h := s.host
 	service, name := f.Info.String(frame.KeyService), f.Info.Int(frame.KeyToMethod)
@@ -223,7 +224,7 @@ func (s *streamConn) refusal(c *loop.Conn, st *serverStream, f *frame.Stream) *t
 		return failure
 	case function.stream == nil:
 		h.server.figures.unknown.Add(1)
-		return unknown("the function %s has no streams", function.Name)
+		return unknown("the function %s is not a streaming function", function.Name)
 	}
 	st.function, st.handler = function, function.stream.(*streamFunction)
 	if at, ok := st.Deadline(); ok && !time.Now().Before(at) {
@@ -253,7 +254,7 @@ func (s *streamConn) refuse(c *loop.Conn, st *serverStream, e *thrift.Applicatio
 	st.report(e, e.Kind == KindRefused)
 }
 
-// append appends a frame to the output. Frames of handlers that wait come before it.
+// append appends a frame to the output, after the handlers' frames that wait.
 func (s *streamConn) append(c *loop.Conn, encode func(b []byte) ([]byte, error)) {
 	s.flush(c)
 	o := c.Output()
@@ -271,7 +272,8 @@ func (s *streamConn) notify(c *loop.Conn, key string, value int) {
 
 func (s *streamConn) drain(c *loop.Conn) { s.tellEnd(c) }
 
-// tellEnd notifies a client of this package, once, that the connection will be closed, if the server drains.
+// tellEnd notifies a client that uses this package, once, that the connection will be closed because the server is
+// draining.
 func (s *streamConn) tellEnd(c *loop.Conn) {
 	if s.announced && !s.told && c.Draining() {
 		s.told = true
@@ -286,8 +288,8 @@ func (s *streamConn) isOver(st *serverStream) bool {
 	return st.over
 }
 
-// leave ends a stream that the client has reset. A client of this package gets an answer, because it does not use the
-// ID again before.
+// leave ends a stream that the client has reset. A client that uses this package gets a reply, because it does not
+// reuse the ID until then.
 func (s *streamConn) leave(c *loop.Conn, st *serverStream, cause error) {
 	if cause == io.EOF {
 		cause = ErrStreamReset
@@ -314,7 +316,7 @@ func (s *streamConn) end(c *loop.Conn, st *serverStream, cause error, tell bool)
 	st.cancel(cause)
 }
 
-// grant permits a handler to send n more bytes.
+// grant allows a handler to send n more bytes.
 func (s *streamConn) grant(st *serverStream, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,8 +327,8 @@ func (s *streamConn) grant(st *serverStream, n int) {
 	}
 }
 
-// send queues a frame of a handler. cost is what it takes of the credit of the stream. It waits for credit and room
-// until ctx or the stream ends.
+// send queues a handler's frame, which uses cost bytes of the stream's credit. It waits for credit and room until ctx
+// or the stream ends.
 func (s *streamConn) send(ctx context.Context, st *serverStream, b []byte, cost int) error {
 	s.mu.Lock()
 	for {
@@ -366,7 +368,8 @@ func waitFor(c *chan struct{}) chan struct{} {
 	return *c
 }
 
-// queue adds a frame to those that wait for a turn. It reports whether a turn must be requested. The caller holds mu.
+// queue adds a frame to those that wait for a turn, and reports whether a turn must be requested. The caller must hold
+// mu.
 func (s *streamConn) queue(b []byte) (post bool) {
 	s.out = append(grow(s.out, len(b)), b...)
 	s.session.hold(int64(len(b)))
@@ -378,11 +381,11 @@ func (s *streamConn) queue(b []byte) (post bool) {
 // post requests a turn.
 func (s *streamConn) post(needed bool) {
 	if needed {
-		_ = s.conn.Post(s, 0) // it fails only if the connection has ended, and there is one such task at a time
+		_ = s.conn.Post(s, 0) // fails only if the connection has ended; only one such task is pending at a time
 	}
 }
 
-// sendOwn queues a frame of the stream that nothing delays.
+// sendOwn queues a frame of the stream without waiting for credit or room.
 func (s *streamConn) sendOwn(st *serverStream, b []byte) {
 	s.mu.Lock()
 	if s.gone != nil || st.over {
@@ -416,7 +419,7 @@ func (s *streamConn) Run(c *loop.Conn) {
 // Drop implements [loop.Task].
 func (s *streamConn) Drop() {}
 
-// flush moves the frames of handlers to the output.
+// flush moves the handlers' frames to the output.
 func (s *streamConn) flush(c *loop.Conn) {
 	s.mu.Lock()
 	out, room := s.out, s.room

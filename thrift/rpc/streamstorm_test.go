@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Streams that are canceled, closed, refused and read to their end at random moments, on one connection: every message
-// reaches its stream, in order, and nothing is left.
+// Streams of one connection are canceled, closed, refused and read to the end at random times: every message reaches
+// its stream, in order, and no stream remains open.
 func TestStreamStorm(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, server rpc.ServerConfig, client rpc.StreamConfig) {
 		server.Streams, client.Limits = rpc.StreamLimits{Max: 30, Window: 20 << 10}, rpc.StreamLimits{Window: 20 << 10}
@@ -39,7 +39,7 @@ func TestStreamStorm(t *testing.T) {
 		noStreams(t, s)
 		testkit.Eventually(t, patience, func() error {
 			if st := all.Stats(); st.Open != 0 || st.Reconnects != 0 || st.Overflows != 0 {
-				return fmt.Errorf("%d streams are open, %d connections were lost, %d streams have overflown", st.Open, st.Reconnects, st.Overflows)
+				return fmt.Errorf("%d streams are open, %d connections were lost, %d streams overflowed", st.Open, st.Reconnects, st.Overflows)
 			}
 			return nil
 		})
@@ -90,7 +90,7 @@ func storm(ctx context.Context, c *chat.ChatStreamClient, id string, r *rand.Ran
 		e, isException := errors.AsType[*thrift.ApplicationException](err)
 		switch {
 		case err == io.EOF && n == messages,
-			slipstream.OutcomeOf(err) == slipstream.Refused, // the server has too many
+			slipstream.OutcomeOf(err) == slipstream.Refused, // the server has too many streams
 			kind == 0 && isException && e.Message == id && n == end,
 			kind == 1 && n >= end && errors.Is(err, context.Canceled),
 			kind == 2 && n >= end && errors.Is(err, rpc.ErrStreamClosed):

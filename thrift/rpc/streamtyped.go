@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A StreamStub is what generated clients of streams have in common.
+// A StreamStub is the common part of generated streaming clients.
 type StreamStub struct {
 	Opener  StreamOpener
 	Service string // the name of the service
@@ -19,10 +19,10 @@ func (s StreamStub) open(ctx context.Context, function string) (*ClientStream, e
 	return s.Opener.Open(ctx, &StreamFunction{Service: s.Service, Name: function})
 }
 
-// asStruct returns a message as a struct. Generated code passes only structs.
+// asStruct returns m as a struct. Generated code passes only structs.
 func asStruct(m any) thrift.Struct { return m.(thrift.Struct) }
 
-// newMessage returns a message with its defaults.
+// newMessage returns a message with its default values.
 func newMessage[T any]() (*T, thrift.Struct) {
 	m := new(T)
 	if r, ok := any(m).(interface{ Reset() }); ok {
@@ -56,11 +56,11 @@ func all[T any](ctx context.Context, s receiver) iter.Seq2[*T, error] {
 	}
 }
 
-// A ServerStreamingClient is the stream of responses of a function, at the client. It must be closed, even after its
-// end.
+// A ServerStreamingClient is the client's side of a server-streaming function: it receives a stream of responses. It
+// must be closed, even after the stream has ended.
 type ServerStreamingClient[Res any] struct{ stream *ClientStream }
 
-// OpenServer opens a stream of a function with a stream of responses, and sends the request.
+// OpenServer opens a stream of a server-streaming function and sends the request.
 func OpenServer[Req, Res any](ctx context.Context, stub StreamStub, function string, request *Req) (*ServerStreamingClient[Res], error) {
 	s, err := stub.open(ctx, function)
 	if err != nil {
@@ -69,7 +69,7 @@ func OpenServer[Req, Res any](ctx context.Context, stub StreamStub, function str
 	if err = s.Send(ctx, asStruct(request)); err == nil {
 		err = s.CloseSend(ctx)
 	}
-	if err != nil && !errors.Is(err, ErrStreamEnded) { // otherwise Recv returns why it has ended
+	if err != nil && !errors.Is(err, ErrStreamEnded) { // for ErrStreamEnded, Recv returns the reason
 		s.Close()
 		return nil, err
 	}
@@ -89,10 +89,11 @@ func (s *ServerStreamingClient[Res]) All(ctx context.Context) iter.Seq2[*Res, er
 // Close ends the stream, if it has not ended.
 func (s *ServerStreamingClient[Res]) Close() { s.stream.Close() }
 
-// A ClientStreamingClient is the stream of requests of a function, at the client. It must be closed, even after its end.
+// A ClientStreamingClient is the client's side of a client-streaming function: it sends a stream of requests. It must
+// be closed, even after the stream has ended.
 type ClientStreamingClient[Req, Res any] struct{ stream *ClientStream }
 
-// OpenClient opens a stream of a function with a stream of requests.
+// OpenClient opens a stream of a client-streaming function.
 func OpenClient[Req, Res any](ctx context.Context, stub StreamStub, function string) (*ClientStreamingClient[Req, Res], error) {
 	s, err := stub.open(ctx, function)
 	if err != nil {
@@ -115,11 +116,11 @@ func (s *ClientStreamingClient[Req, Res]) CloseAndRecv(ctx context.Context) (*Re
 	response, err := recv[Res](ctx, s.stream)
 	switch {
 	case err == io.EOF:
-		return nil, s.stream.client.fail.Executed(s.stream.name, &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the stream has ended without a response"})
+		return nil, s.stream.client.fail.Executed(s.stream.name, &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the stream ended without a response"})
 	case err != nil:
 		return nil, err
 	}
-	// The handler may have failed after it has sent the response.
+	// The handler may have failed after it sent the response.
 	switch _, err := recv[Res](ctx, s.stream); {
 	case err == io.EOF:
 		return response, nil
@@ -132,11 +133,11 @@ func (s *ClientStreamingClient[Req, Res]) CloseAndRecv(ctx context.Context) (*Re
 // Close ends the stream, if it has not ended.
 func (s *ClientStreamingClient[Req, Res]) Close() { s.stream.Close() }
 
-// A BidiStreamingClient is the streams of requests and responses of a function, at the client. It must be closed, even
-// after its end.
+// A BidiStreamingClient is the client's side of a bidirectional-streaming function. It must be closed, even after the
+// stream has ended.
 type BidiStreamingClient[Req, Res any] struct{ stream *ClientStream }
 
-// OpenBidi opens a stream of a function with streams of requests and responses.
+// OpenBidi opens a stream of a bidirectional-streaming function.
 func OpenBidi[Req, Res any](ctx context.Context, stub StreamStub, function string) (*BidiStreamingClient[Req, Res], error) {
 	s, err := stub.open(ctx, function)
 	if err != nil {
@@ -168,10 +169,10 @@ func (s *BidiStreamingClient[Req, Res]) All(ctx context.Context) iter.Seq2[*Res,
 // Close ends the stream, if it has not ended.
 func (s *BidiStreamingClient[Req, Res]) Close() { s.stream.Close() }
 
-// A ServerStreamingServer is the stream of responses of a function, at its handler.
+// A ServerStreamingServer is the handler's side of a server-streaming function: it sends a stream of responses.
 type ServerStreamingServer[Res any] struct{ stream *ServerStream }
 
-// ServerMethod returns a function with a stream of responses.
+// ServerMethod returns a server-streaming function.
 func ServerMethod[Req, Res any](name string, handle func(ctx context.Context, request *Req, s *ServerStreamingServer[Res]) error) Method {
 	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
 		request, err := recv[Req](ctx, s)
@@ -190,10 +191,10 @@ func (s *ServerStreamingServer[Res]) Send(ctx context.Context, response *Res) er
 	return s.stream.Send(ctx, asStruct(response))
 }
 
-// A ClientStreamingServer is the stream of requests of a function, at its handler.
+// A ClientStreamingServer is the handler's side of a client-streaming function: it receives a stream of requests.
 type ClientStreamingServer[Req any] struct{ stream *ServerStream }
 
-// ClientMethod returns a function with a stream of requests.
+// ClientMethod returns a client-streaming function.
 func ClientMethod[Req, Res any](name string, handle func(ctx context.Context, s *ClientStreamingServer[Req]) (*Res, error)) Method {
 	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
 		response, err := handle(ctx, &ClientStreamingServer[Req]{s})
@@ -201,7 +202,7 @@ func ClientMethod[Req, Res any](name string, handle func(ctx context.Context, s 
 		case err != nil:
 			return err
 		case response == nil:
-			return &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the handler of " + name + " has no result"}
+			return &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the handler of " + name + " returned no result"}
 		}
 		return s.Send(ctx, asStruct(response))
 	})
@@ -217,10 +218,10 @@ func (s *ClientStreamingServer[Req]) All(ctx context.Context) iter.Seq2[*Req, er
 	return all[Req](ctx, s.stream)
 }
 
-// A BidiStreamingServer is the streams of requests and responses of a function, at its handler.
+// A BidiStreamingServer is the handler's side of a bidirectional-streaming function.
 type BidiStreamingServer[Req, Res any] struct{ stream *ServerStream }
 
-// BidiMethod returns a function with streams of requests and responses.
+// BidiMethod returns a bidirectional-streaming function.
 func BidiMethod[Req, Res any](name string, handle func(ctx context.Context, s *BidiStreamingServer[Req, Res]) error) Method {
 	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
 		return handle(ctx, &BidiStreamingServer[Req, Res]{s})
