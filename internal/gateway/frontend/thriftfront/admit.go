@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// keysPerCall is how many keys of a call count as one call for rate limits: about their
-	// cost, as in a batch over HTTP.
+	// keysPerCall is the number of keys in a call that count as one call for rate limits. It reflects their cost, as for a
+	// batch over HTTP.
 	keysPerCall = 10
-	// costOfCheck is what a wrong signature costs in calls, for the limit of the address.
+	// costOfCheck is the number of calls that a wrong signature counts as for the address's limit.
 	costOfCheck = 10
-	// wrongRate and wrongBurst limit the wrong tokens of an address that are checked, as over HTTP.
+	// wrongRate and wrongBurst limit how many wrong tokens from an address are checked, as over HTTP.
 	wrongRate  = 10 // per second
 	wrongBurst = 200
 )
 
-// atOnce is the context of a turn, which must not block: none.
+// atOnce is the nil context. It stands for a turn, which must not block.
 var atOnce context.Context
 
-// more returns as how many further calls the keys count.
+// more returns the number of additional calls that the keys count as.
 func (k *call) more() int { return (len(k.keys)+keysPerCall-1)/keysPerCall - 1 }
 
-// admitKeys counts the keys of a call for the limit of the address. The call itself was counted.
+// admitKeys charges the keys of a call to the address's limit. The call itself has been charged.
 func (k *call) admitKeys() *failure {
 	if wait, ok := k.view.clientLimit.Allow(k.session.client, k.start, k.more()); !ok {
 		return k.tooMany(wait, "keys from this address")
@@ -35,7 +35,7 @@ func (k *call) admitKeys() *failure {
 	return nil
 }
 
-// authorize identifies the caller, and decides whether it may read the resource. If ctx is atOnce, it returns errLater
+// authorize identifies the caller and decides whether it may read the resource. If ctx is atOnce, it returns errLater
 // instead of checking a signature.
 func (k *call) authorize(ctx context.Context) *failure {
 	rule, v := k.method.of.Access, k.view
@@ -50,7 +50,7 @@ func (k *call) authorize(ctx context.Context) *failure {
 		if caller, refusal, f = k.identify(ctx); f != nil {
 			return f
 		}
-		// Invalid credentials count as none where none are required.
+		// Invalid credentials are ignored if none are required.
 		if refusal != nil && rule != nil {
 			k.loginFailed(refusal)
 			return refused(refusal)
@@ -74,7 +74,7 @@ func (k *call) authorize(ctx context.Context) *failure {
 	return nil
 }
 
-// identify identifies the caller by the header of the call.
+// identify identifies the caller by the credentials in the call's header.
 func (k *call) identify(ctx context.Context) (*access.Caller, *access.Refusal, *failure) {
 	x := k.session
 	c := access.Credentials{Duplicate: k.repeated, Client: x.client}
@@ -101,10 +101,10 @@ func (k *call) identify(ctx context.Context) (*access.Caller, *access.Refusal, *
 	return caller, refusal, nil
 }
 
-// looksLikeBearer reports whether a value names a scheme of HTTP, which an API key does not.
+// looksLikeBearer reports whether a value begins with an HTTP authentication scheme; API keys contain no space.
 func looksLikeBearer(value string) bool { return strings.IndexByte(value, ' ') >= 0 }
 
-// loginFailed reports invalid credentials, but not those that could not be checked.
+// loginFailed reports invalid credentials, except those that could not be checked.
 func (k *call) loginFailed(refusal *access.Refusal) {
 	report := k.session.server.config.LoginFailed
 	if report == nil || refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusBadRequest {
@@ -117,7 +117,7 @@ func (k *call) loginFailed(refusal *access.Refusal) {
 	report(k.session.addr.Addr(), rule, refusal.Detail)
 }
 
-// refused is the answer to a call that is refused because of its credentials.
+// refused returns the answer to a call that is refused because of its credentials.
 func refused(r *access.Refusal) *failure {
 	switch r.Status {
 	case http.StatusServiceUnavailable:
@@ -128,17 +128,17 @@ func refused(r *access.Refusal) *failure {
 	return &failure{exception: thriftdoc.Denied, code: "DENIED", text: r.Detail}
 }
 
-// mayGuess reports whether a token of the client is checked, and if not, when one will be.
+// mayGuess reports whether a token from the client may be checked, and if not, how long the client must wait.
 func (k *call) mayGuess() (wait time.Duration, ok bool) {
 	a := k.session.addr.Addr()
 	if !a.IsValid() || a.IsPrivate() || a.IsLoopback() {
-		return 0, true // it may be an unlisted proxy, and act for many clients; so may a unix socket
+		return 0, true // may be an unlisted proxy for many clients, as may a Unix socket
 	}
 	return k.session.server.wrong.Within(k.session.client, k.start)
 }
 
-// charge charges loaded documents to the limits of the address and of the caller, ten as one call. They
-// are loaded already, so only the next call may be refused.
+// charge charges loaded documents to the limits of the address and of the caller; keysPerCall documents count as one
+// call. They are already loaded, so only later calls can be refused.
 func (k *call) charge(loaded int) {
 	n := (loaded + keysPerCall - 1) / keysPerCall
 	k.view.clientLimit.Charge(k.session.client, k.start, n)

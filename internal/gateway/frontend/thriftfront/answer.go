@@ -12,28 +12,28 @@ import (
 
 // Bounds of answers.
 const (
-	// maxAnswer bounds one document, in bytes, as an answer over HTTP.
+	// maxAnswer bounds the size of one document in bytes, as over HTTP.
 	maxAnswer = 64 << 20
-	// maxTogether bounds the documents of a batch. Clients usually accept frames of 16 MB.
+	// maxTogether bounds the total size of the documents of a batch. Clients usually accept frames of up to 16 MB.
 	maxTogether = 15 << 20
-	// largeAnswer is the size from which answers count as memory that clients hold.
+	// largeAnswer is the size from which an answer is charged as memory that its client holds.
 	largeAnswer = 64 << 10
 	// linked is the size from which the engine sends a document by reference.
 	linked = 8 << 10
-	// maxEncoded is the size of the JSON that is encoded for a call in a turn.
+	// maxEncoded is the maximum amount of JSON that a turn converts for one call.
 	maxEncoded = 4 << 10
 )
 
-// form is a document as a struct of Thrift. It is not changed once made.
+// form is a document as a Thrift struct. It is immutable.
 type form struct {
 	layout *thriftdoc.Layout
 	body   []byte
 }
 
-// sizeOfForm is what a form costs in addition to its bytes: itself, and a cache.Form.
+// sizeOfForm is the memory of a form in addition to its bytes: the form itself and its cache.Form.
 const sizeOfForm = 64
 
-// encode makes the encoded documents. In a turn it returns errLater for those that take long.
+// encode encodes the documents. In a turn, it returns errLater if that would take too long.
 func (k *call) encode(inTurn bool) *failure {
 	of, total := k.method.of, 0
 	var layout *thriftdoc.Layout
@@ -75,7 +75,8 @@ func (k *call) encode(inTurn bool) *failure {
 	return nil
 }
 
-// makeForm encodes a document, and keeps the result with it in place of old, which is of another layout or nil.
+// makeForm encodes a document and stores the result with it. The new form replaces old, which has another layout or is
+// nil.
 func (s *Server) makeForm(d *cache.Document, old *cache.Form, layout *thriftdoc.Layout) (*cache.Form, error) {
 	body, err := layout.Append(make([]byte, 0, len(d.Body())), d.Body())
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Server) makeForm(d *cache.Document, old *cache.Form, layout *thriftdoc.
 	return next, nil
 }
 
-// appendHead appends what precedes the struct of an answer, which has size bytes.
+// appendHead appends the part of an answer before its struct, which has size bytes.
 func (k *call) appendHead(b []byte, t thrift.MessageType, size int) []byte {
 	name := k.name
 	payload := thrift.SizeMessage(name) + size
@@ -104,23 +105,23 @@ func (k *call) appendHead(b []byte, t thrift.MessageType, size int) []byte {
 		if k.last {
 			w.String(frame.KeyReset, "1")
 		}
-		b, _ = w.End() // cannot fail with one short key
+		b, _ = w.End() // cannot fail: there is one short key
 		after := payload
 		if k.format.Transport == frame.HeaderFramed {
 			b = binary.BigEndian.AppendUint32(b, uint32(payload))
 		}
-		_ = frame.EndMessage(b, start, after) // an answer has less than 2 GiB
+		_ = frame.EndMessage(b, start, after) // cannot fail: an answer is smaller than 2 GiB
 	}
 	return thrift.AppendMessage(b, name, t, k.seq)
 }
 
-// appendField appends the head of a field.
+// appendField appends a field header.
 func appendField(b []byte, t byte, id uint16) []byte { return append(b, t, byte(id>>8), byte(id)) }
 
-// sizeOfField is the size of the head of a field.
+// sizeOfField is the size of a field header.
 const sizeOfField = 3
 
-// append appends the answer; every slot has its document. It returns the exception that it is, if any.
+// append appends the answer; every slot must have its document. If the answer is an exception, append returns it.
 func (k *call) append(o *loop.Output) *failure {
 	if !k.method.list {
 		x := &k.slots[0]
@@ -144,7 +145,7 @@ func (k *call) append(o *loop.Output) *failure {
 	return nil
 }
 
-// sizeOfList returns the size of the struct with a batch.
+// sizeOfList returns the size of the struct that contains a batch.
 func (k *call) sizeOfList() int {
 	size := sizeOfField + 5 + 1
 	for i := range k.slots {
@@ -153,14 +154,14 @@ func (k *call) sizeOfList() int {
 	return size
 }
 
-// appendListHead appends what precedes the entries of a batch.
+// appendListHead appends the part of a batch before its entries.
 func (k *call) appendListHead(b []byte) []byte {
 	b = append(appendField(b, thrift.TypeList, 0), thrift.TypeStruct)
 	return binary.BigEndian.AppendUint32(b, uint32(len(k.slots)))
 }
 
-// render returns the struct with a batch in parts: small documents are copied, others are parts of their own. A worker
-// does that, because it takes longer than an event loop can afford.
+// render returns the struct that contains a batch, in parts: small documents are copied, each other one is a separate
+// part. It takes too long for an event loop, so a worker calls it.
 func (k *call) render() (parts [][]byte, size int) {
 	room := 32
 	for i := range k.slots {
@@ -184,7 +185,7 @@ func (k *call) render() (parts [][]byte, size int) {
 	return append(parts, append(b, thrift.TypeStop)[from:]), k.sizeOfList()
 }
 
-// appendParts appends an answer that render has made.
+// appendParts appends an answer that render returned.
 func (k *call) appendParts(o *loop.Output, parts [][]byte, size int) {
 	start := o.Len()
 	o.B = k.appendHead(o.B, thrift.Reply, size)
@@ -210,7 +211,7 @@ func markLarge(o *loop.Output, start int) {
 	}
 }
 
-// sizeOfDocument returns the size of a field with a document.
+// sizeOfDocument returns the size of a field that contains a document.
 func (k *call) sizeOfDocument(body []byte) int {
 	if k.method.of.json {
 		return sizeOfField + 4 + len(body)
@@ -226,13 +227,13 @@ func (k *call) sizeOfEntry(x *slot) int {
 	return k.sizeOfDocument(x.body) + 1
 }
 
-// appendDocument appends a field with a document, which is linked if it is large.
+// appendDocument appends a field that contains a document, which is linked if it is large.
 func (k *call) appendDocument(o *loop.Output, id uint16, body []byte) {
 	o.B = k.appendDocumentHead(o.B, id, body)
 	o.Link(body)
 }
 
-// appendDocumentHead appends what precedes a document in its field.
+// appendDocumentHead appends the part of a field before its document.
 func (k *call) appendDocumentHead(b []byte, id uint16, body []byte) []byte {
 	if k.method.of.json {
 		return binary.BigEndian.AppendUint32(appendField(b, thrift.TypeString, id), uint32(len(body)))
@@ -259,9 +260,9 @@ func (k *call) appendFailure(o *loop.Output, f *failure) {
 func (k *call) appendUnknown(o *loop.Output) {
 	const most = 100
 	e := &thrift.ApplicationException{Kind: thrift.UnknownMethod, Message: "there is no method " + quoted(k.name[:min(len(k.name), most)]) +
-		"; slipstream idl prints those that there are"}
+		"; slipstream idl lists the methods"}
 	o.B = e.AppendThrift(k.appendHead(o.B, thrift.Exception, e.SizeThrift()))
 }
 
-// maxName bounds the name of a method that is repeated in an answer, in bytes.
+// maxName bounds a method name that an answer repeats, in bytes.
 const maxName = 256

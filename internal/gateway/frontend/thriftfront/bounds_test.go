@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestLargeAnswersAreBounded: clients of one address that do not read large answers cannot hold more than the budget, or
-// shut out others.
+// TestLargeAnswersAreBounded: clients of one address that do not read large answers can neither exceed the budget nor
+// shut out other clients.
 func TestLargeAnswersAreBounded(t *testing.T) {
 	const limit = 2 << 20
 	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(limit)}}, func(t *testing.T, f *fixture) {
@@ -30,7 +30,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { c.Close() })
-			go func() { _, _ = c.Write(many) }() // ends when the server or the test closes it
+			go func() { _, _ = c.Write(many) }() // ends when the server or the test closes the connection
 		}
 		beside := f.raw(t)
 		testkit.Eventually(t, 20*time.Second, func() error {
@@ -39,7 +39,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 				return fmt.Errorf("a small document: %.100q", got)
 			}
 			if pending := f.server.LargePending(); pending > limit*3/2+16*300_000 {
-				t.Fatalf("%d bytes wait, want at most %d and an answer a connection", pending, limit*3/2)
+				t.Fatalf("%d bytes are pending, want at most %d plus one answer per connection", pending, limit*3/2)
 			}
 			if large := f.server.config.Large.Stats(); large.Refused+large.Throttled+large.Closed == 0 {
 				return fmt.Errorf("nothing was refused, throttled or closed: %+v", large)
@@ -49,7 +49,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 	})
 }
 
-// TestLargeDocumentsAreEncodedByWorkers: a turn encodes only a few KiB of JSON for a call, and charges them.
+// TestLargeDocumentsAreEncodedByWorkers: a turn converts only a few KiB of JSON for a call, and counts them.
 func TestLargeDocumentsAreEncodedByWorkers(t *testing.T) {
 	load := func(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
 		return fmt.Appendf(nil, `{"id":%q,"text":%q}`, id, strings.Repeat("x", 1500)), nil

@@ -20,14 +20,13 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Keys in headers with the credentials of a call: "Bearer" and a token, or an API key. Kitex sends metadata
-// with the prefix.
+// Header keys for the credentials of a call: "Bearer" and a token, or an API key. Kitex adds the prefix to metadata.
 const (
 	keyAuthorization     = "authorization"
 	keySentAuthorization = "RPC_TRANSIT_authorization"
 )
 
-// call is a call and its answer. In a turn, texts and slices refer to the bytes that were read.
+// call is a call and its answer. In a turn, its slices refer to the input buffer.
 type call struct {
 	session *session
 	view    *View
@@ -35,24 +34,24 @@ type call struct {
 	start   time.Duration
 	began   time.Time
 
-	// What the message says.
+	// Read from the message.
 	format        frame.Format
 	seq           int32
 	name          []byte // of the method, as it was sent
 	anyOrder      bool
-	asksOrder     bool // the client asks whether answers come in any order
+	asksOrder     bool // the client asks whether answers may come in any order
 	timeout       time.Duration
 	authorization []byte
-	repeated      bool // there are two different ones
+	repeated      bool // there are two different credentials
 	args          []byte
 
-	keys   [][]byte // in args
-	ids    []byte   // of keys of several columns
+	keys   [][]byte // point into args
+	ids    []byte   // document IDs of keys with several columns
 	slots  []slot
 	caller *access.Caller
 	passed bool // authorize has admitted the call
-	fresh  int  // bytes of documents that were encoded for it
-	last   bool // the answer says that the connection will be closed
+	fresh  int  // bytes of documents that were encoded for this call
+	last   bool // the answer announces that the connection will be closed
 }
 
 // slot is one key of a call and its document.
@@ -62,10 +61,10 @@ type slot struct {
 	body []byte // the encoded document; nil for none
 }
 
-// kept is the number of keys for which a turn keeps memory.
+// kept is the number of keys for which a turn retains memory.
 const kept = 64
 
-// reset forgets a call but keeps its memory.
+// reset clears a call but retains its memory.
 func (k *call) reset() {
 	keys, slots, ids := k.keys, k.slots, k.ids
 	clear(keys)
@@ -76,10 +75,10 @@ func (k *call) reset() {
 	*k = call{keys: keys[:0], slots: slots[:0], ids: ids[:0]}
 }
 
-// errCompact is about a protocol that is not served.
+// errCompact reports a protocol that is not supported.
 var errCompact = errors.New("the message is in the Compact protocol; expected the Binary protocol")
 
-// open reads what a message says before its arguments.
+// open reads the part of a message before its arguments.
 func (k *call) open(b []byte) error {
 	m, err := frame.Open(b)
 	if err != nil {
@@ -94,11 +93,11 @@ func (k *call) open(b []byte) error {
 		return thrift.Err(at, 0)
 	}
 	if head.Type != thrift.Call {
-		return fmt.Errorf("a message of the type %v; expected a call", head.Type)
+		return fmt.Errorf("a message of type %v; expected a call", head.Type)
 	}
 	k.format, k.seq, k.args = m.Format, head.Seq, m.Payload[at:]
 	k.name = head.Name
-	if _, own, ok := strings.Cut(text(head.Name), ":"); ok { // as Apache's TMultiplexedProtocol writes it
+	if _, own, ok := strings.Cut(text(head.Name), ":"); ok { // the form of Apache's TMultiplexedProtocol
 		k.name = head.Name[len(head.Name)-len(own):]
 	}
 	if k.method = k.view.methods[text(k.name)]; k.method == nil {
@@ -126,7 +125,7 @@ func (k *call) header(info *frame.Info) {
 	}
 }
 
-// text returns b as a string, which must not be used once b has changed.
+// text returns b as a string that shares its memory, so it must not be used after b changes.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // read reads the keys in the arguments.
@@ -164,7 +163,7 @@ func (k *call) read() *failure {
 	}
 }
 
-// argument returns the type of the argument.
+// argument returns the wire type of the argument.
 func (m *method) argument() byte {
 	if m.list {
 		return thrift.TypeList
@@ -172,7 +171,7 @@ func (m *method) argument() byte {
 	return thrift.TypeString
 }
 
-// readKeys reads the keys at an offset, which were passed by Skip.
+// readKeys reads the keys at an offset. Skip has already validated them.
 func (k *call) readKeys(at int) *failure {
 	n := 1
 	if k.method.list {
@@ -210,7 +209,7 @@ func (k *call) parse() *failure {
 			id, err = resource.ParseID(*columns, text(key), '/')
 		} else {
 			from := len(k.ids)
-			// IDs of earlier keys stay valid if this one needs a larger buffer.
+			// The IDs of earlier keys stay valid even if this one needs a larger buffer.
 			k.ids, err = resource.AppendID(k.ids, *columns, text(key), '/')
 			id = text(k.ids[from:])
 		}
@@ -231,7 +230,7 @@ func KeyForm(columns []resource.KeyColumn) string {
 	return strings.Join(parts, "/")
 }
 
-// size returns how many bytes of documents the answer has.
+// size returns the total size of the documents in the answer, in bytes.
 func (k *call) size() (n int) {
 	for i := range k.slots {
 		n += len(k.slots[i].body)
@@ -242,7 +241,7 @@ func (k *call) size() (n int) {
 // protocolName is the name of this frontend in the request log.
 const protocolName = "thrift"
 
-// maxText bounds the first key of a call in logs, in bytes.
+// maxText bounds the logged text of a call's first key, in bytes.
 const maxText = 1 << 10
 
 // firstKey returns the first key of a call for logs.

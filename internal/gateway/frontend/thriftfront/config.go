@@ -8,25 +8,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
-// Config configures a [Server]. The zero value serves documents of statements to anyone.
+// Config configures a [Server]. The zero value serves documents of statements to all clients.
 type Config struct {
 	frontend.ConnConfig
 	// RequestConfig takes effect with a [View].
 	frontend.RequestConfig
 
-	// Shape returns the shape of the documents of a resource, or nil if it is not known at present. It is
-	// called for each call, and returns the same pointer as long as the shape is the same. If nil, no shape is
-	// known.
+	// Shape returns the shape of a resource's documents, or nil if it is currently unknown. It is called for each call,
+	// and must return the same pointer until the shape changes. If Shape is nil, no shape is known.
 	Shape func(cache.ResourceID) *resource.Shape
-	// MaxWaiting bounds the documents that calls of all connections wait for. Calls that exceed it are refused. If
-	// zero, it defaults to 20,000.
+	// MaxWaiting is the maximum number of documents that the calls of all connections wait for. Calls that exceed it are
+	// refused. If zero, it defaults to 20,000.
 	MaxWaiting int
 }
 
-// Resource is a resource for Thrift clients.
+// Resource is a resource that is served to Thrift clients.
 type Resource struct {
 	frontend.Resource
-	// JSON serves its documents as JSON. Otherwise Fields are the numbers of their fields.
+	// If JSON is set, documents are served as JSON. Otherwise Fields gives the numbers of their fields.
 	JSON   bool
 	Fields resource.FieldIDs
 }

@@ -1,23 +1,24 @@
-// Package thriftfront answers Thrift clients for documents from a cache: get_depts("42") returns the
-// document that is /depts/42 over HTTP, as a struct.
+// Package thriftfront serves documents from a cache to Thrift clients: get_depts("42") returns, as a struct, the
+// document that HTTP serves as /depts/42.
 //
-// For each resource there is a method for one document and one for several. Which fields a struct has,
-// and how documents are encoded, is in package thriftdoc. A document is encoded once: the result is a form
-// that the cache keeps with it and charges to its budget.
+// Each resource has a method that returns one document and a method that returns several. Package thriftdoc defines the
+// fields of the structs and the encoding of documents. A document is encoded once: the cache stores the result with the
+// document as a form, and charges it to its budget.
 //
 //	bytes --> frame.Scanner, frame.Open --> call.read, admit, authorize, find --> Output      in the turn of the connection
 //	                                                        | a document is missing, has no form yet,
 //	                                                        | or a token must be checked
 //	                                                        +--> later: a worker --> Complete --> later.Write
 //
-// A call is one object with two ways through the same steps. In a turn it refers to the bytes that were read, and
-// answers only what is in memory. Otherwise its bytes are copied, and a worker repeats the steps with a cache
-// that may load. Documents are read before the answer is begun, because the answer is a value or an exception.
+// A call is one object with two paths through the same steps. In a turn, it refers to the input buffer, and is answered
+// only if all of its documents are in memory. Otherwise its bytes are copied, and a worker repeats the steps and may
+// load documents. All documents are read before the answer is begun, because the answer is either a value or an
+// exception.
 //
-// Answers keep the order of their calls unless the header of a call allows any order: calls only read, so they may run
-// concurrently anyway.
+// Answers keep the order of their calls, unless the header of a call allows any order. Calls only read, so they may run
+// concurrently in either case.
 //
-// Messages have at most 64 KiB, batches 1,000 keys. The transports are those of package frame, with the Binary
-// protocol. Credentials are in the header of each call, as over HTTP; messages without a header have none, so
-// they reach what anyone may read, and what the certificate of the connection admits.
+// Messages have at most 64 KiB, batches 1,000 keys. The server accepts the transports of package frame with the Binary
+// protocol. Credentials are in the header of each call, as over HTTP. A message without a header has none, so it can
+// read only public resources and those that the connection's certificate admits.
 package thriftfront

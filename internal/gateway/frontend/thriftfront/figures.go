@@ -9,13 +9,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
-// group is a kind of calls in metrics.
+// group is a category of calls in metrics.
 type group uint8
 
 const (
-	groupGet     group = iota // of one document
-	groupList                 // of several
-	groupRefused              // of methods that do not exist
+	groupGet     group = iota // calls for one document
+	groupList                 // calls for several
+	groupRefused              // calls of unknown methods
 
 	groups
 )
@@ -30,36 +30,35 @@ func (m *method) group() group {
 	return groupGet
 }
 
-// exceptions is the size of an array by exception. The first element is not used.
+// exceptions is the size of arrays indexed by exception. The first element is unused.
 const exceptions = len(thriftdoc.Exceptions) + 1
 
-// figures are the counters of a server's answers.
+// figures holds the counters of a server's answers.
 type figures struct {
 	*frontend.Answers // immutable
 
-	// Atomics. Written with the answers of a read, read by any goroutine.
+	// Atomics. Updated once per turn, read by any goroutine.
 	calls     [groups]striped.Counter
 	failed    [exceptions]striped.Counter
 	stale     atomic.Int64
 	malformed atomic.Int64
 }
 
-// EachGroup calls visit with every group of calls and how many were answered.
+// EachGroup calls visit with each group of calls and the number of answered calls.
 func (s *Server) EachGroup(visit func(group string, n int64)) {
 	for i := range groups {
 		visit(i.String(), s.figures.calls[i].Sum())
 	}
 }
 
-// EachException calls visit with every declared exception and how many answers were one.
+// EachException calls visit with each declared exception and the number of answers that were one.
 func (s *Server) EachException(visit func(name string, n int64)) {
 	for _, e := range thriftdoc.Exceptions {
 		visit(e.String(), s.figures.failed[e].Sum())
 	}
 }
 
-// EachThrottled calls visit with every rule that refuses calls of a client that sends too many, and how
-// many it has refused.
+// EachThrottled calls visit with each rate limit rule and the number of calls that it has refused.
 func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	v := s.live.Load()
 	visit("client", v.clientLimit.Refused())
@@ -70,16 +69,15 @@ func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	visit("waiting", s.crowded.Load())
 }
 
-// EachBudget calls visit with each bound that clients share, apart from connections and memory,
-// and its usage.
+// EachBudget calls visit with each bound that clients share, except those on connections and memory, and its usage.
 func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
 	visit("waiting", s.waiting.Load(), int64(s.config.MaxWaiting))
 }
 
-// Answers returns the counters of answers. A hit counts with the time of all calls of its read.
+// Answers returns the counters of answers. The recorded latency of a hit is that of its whole turn.
 func (s *Server) Answers() *frontend.Answers { return s.figures.Answers }
 
-// Figures returns the current figures.
+// Figures returns the current metrics.
 func (s *Server) Figures() frontend.Figures {
 	calls := int64(0)
 	s.EachGroup(func(_ string, n int64) { calls += n })
@@ -90,21 +88,20 @@ func (s *Server) Figures() frontend.Figures {
 	}
 }
 
-// StaleAnswers returns how many answers contained a document that may have been older than promised, as the
-// policy of its resource permits.
+// StaleAnswers returns the number of answers with a document that may have been older than promised, as its resource's
+// policy allows.
 func (s *Server) StaleAnswers() int64 { return s.figures.stale.Load() }
 
-// Malformed returns how many connections were closed because a message was not a call.
+// Malformed returns the number of connections that were closed because a message was not a call.
 func (s *Server) Malformed() int64 { return s.figures.malformed.Load() }
 
-// Waiting returns how many documents calls wait for.
+// Waiting returns the number of documents that calls wait for.
 func (s *Server) Waiting() int64 { return s.waiting.Load() }
 
-// Held returns how many bytes of documents were loaded and wait for their turn in an answer.
+// Held returns the size in bytes of loaded documents whose answers have not been appended yet.
 func (s *Server) Held() int64 { return s.held.Load() }
 
-// LargePending returns how many bytes of large answers wait for clients, or for their turn to
-// be sent.
+// LargePending returns the size in bytes of large answers that wait for clients to read them, or for earlier answers.
 func (s *Server) LargePending() int64 { return s.config.Large.Stats().Used }
 
 // EngineStats returns the stats of the engine.

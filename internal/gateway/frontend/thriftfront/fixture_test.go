@@ -30,8 +30,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// echo answers with the ID that arrived; "0" does not exist, "13" cannot be loaded, "17" does not fit its type, and numbers from a
-// million on are large.
+// echo returns a document with the requested ID; "0" does not exist, "13" cannot be loaded, "17" does not fit its type,
+// and documents numbered one million or more are large.
 func echo(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
 	text := ""
 	switch {
@@ -65,8 +65,8 @@ func fieldIDs(id, n, text int) (f resource.FieldIDs) {
 	return f
 }
 
-// fixture serves depts/{integer}, orders/{text}/{integer}, secrets/{integer}, which only the API key web may read, totals/{integer} as
-// JSON, late, whose key is not known yet, and bare, whose fields have no numbers.
+// fixture serves depts/{integer}, orders/{text}/{integer}, secrets/{integer}, which only the API key web may read,
+// totals/{integer} as JSON, late, whose key columns are not known yet, and bare, whose fields have no numbers.
 type fixture struct {
 	cache  *cache.Cache
 	server *Server
@@ -134,7 +134,7 @@ func newFixture(t testing.TB, load cachekit.Origin, config Config, change ...fun
 	return f
 }
 
-// gate knows the API key web.
+// gate returns a gate that accepts the API key web.
 func gate(t testing.TB) *access.Gate {
 	t.Helper()
 	hash := sha256.Sum256([]byte(webKey))
@@ -177,7 +177,7 @@ func bothBackends(t *testing.T, load cachekit.Origin, config Config, run func(t 
 	}
 }
 
-// client calls by the printed IDL.
+// client calls methods according to the printed IDL.
 type client struct {
 	t    testing.TB
 	rpc  *rpc.Client
@@ -213,7 +213,7 @@ func (f *fixture) client(t testing.TB, config rpc.ClientConfig) *client {
 	return &client{t: t, rpc: c, call: g}
 }
 
-// do returns the result, or the error, of a call as text.
+// do returns the result or the error of a call as text.
 func (c *client) do(ctx context.Context, method, args string) string {
 	b, err := c.call.Call(ctx, method, []byte(args))
 	if e, ok := errors.AsType[*genericrpc.Exception](err); ok {
@@ -224,7 +224,7 @@ func (c *client) do(ctx context.Context, method, args string) string {
 	return string(b)
 }
 
-// expect runs rows of a method, its arguments, and what the answer must contain.
+// expect runs calls, each given as a method, its arguments, and text that the answer must contain.
 func (c *client) expect(ctx context.Context, rows [][3]string) {
 	c.t.Helper()
 	for _, r := range rows {
@@ -234,7 +234,7 @@ func (c *client) expect(ctx context.Context, rows [][3]string) {
 	}
 }
 
-// raw is a connection of a client that sends bytes.
+// raw is a client connection that sends arbitrary bytes.
 type raw struct {
 	t    testing.TB
 	conn net.Conn
@@ -258,7 +258,7 @@ func (r *raw) send(b []byte) {
 	}
 }
 
-// ended waits until the server closes the connection, and returns what it sent before.
+// ended waits until the server closes the connection, and returns the bytes that it sent before that.
 func (r *raw) ended() []byte {
 	r.t.Helper()
 	if err := r.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// later is the answer to a call that a worker completes.
+// later is an answer that a worker completes.
 type later struct {
-	call call // with memory of its own
+	call call // with its own memory
 
 	// Owned by the worker until it completes the ticket, then by the turn.
 	failure *failure
 	source  frontend.Source
-	loaded  int      // documents that were loaded for it
+	loaded  int      // number of documents loaded for the call
 	parts   [][]byte // the answer of a batch
 	size    int      // of parts
 
@@ -28,21 +28,21 @@ type later struct {
 	ticket loop.Ticket
 
 	deferred loop.Deferred // owned by the connection
-	held     atomic.Int64  // bytes of documents that count in Server.held
+	held     atomic.Int64  // bytes of documents that are included in Server.held
 }
 
-// weightOfLater is what a waiting call holds in addition to its message: itself, and the stack of its goroutine.
-// weightOfKey is what it holds for each key.
+// weightOfLater is the memory that a waiting call holds in addition to its message: the later itself and its
+// goroutine's stack. weightOfKey is the memory for each key.
 const (
 	weightOfLater = 9 << 10
 	weightOfKey   = 128
 )
 
-// fewKeys is how many documents a connection may wait for beyond Config.MaxWaiting.
+// fewKeys is the number of documents that a connection may wait for beyond Config.MaxWaiting.
 const fewKeys = 16
 
-// postpone reserves the place of the answer, and lets a worker do the rest. Beyond the bound a connection that waits
-// for nothing may have a small call, so that the clients that use up the bound do not shut out all others.
+// postpone reserves a slot for the answer, and lets a worker do the rest. Beyond the bound, a connection with no
+// pending answer may still make a small call, so that clients that exhaust the bound do not shut out all others.
 func (t *turn) postpone() {
 	s, n := t.server, len(t.call.keys)
 	if s.waiting.Add(int64(n)) > int64(s.config.MaxWaiting) && (n > fewKeys || t.conn.Owed() > 0) {
@@ -63,7 +63,7 @@ func (t *turn) postpone() {
 	s.workers.Start(w)
 }
 
-// copied returns the call with memory of its own. The keys are in the arguments, from which they are read again.
+// copied returns a copy of the call that owns its memory. The keys are read again from the copied arguments.
 func (k *call) copied() call {
 	c := *k
 	c.args, c.authorization = bytes.Clone(k.args), bytes.Clone(k.authorization)
@@ -87,13 +87,13 @@ func (w *later) Work() {
 	w.failure = w.find(ctx)
 }
 
-// find does the steps of a turn again, and may wait. The keys have been counted.
+// find repeats the steps of a turn, and may block. The keys have already been charged.
 func (w *later) find(ctx context.Context) *failure {
 	k := &w.call
 	if f := k.read(); f != nil {
 		return f
 	}
-	if !k.passed { // in the turn
+	if !k.passed { // otherwise the turn authorized the call
 		if f := k.authorize(ctx); f != nil {
 			return f
 		}
@@ -116,14 +116,14 @@ func (w *later) find(ctx context.Context) *failure {
 	return nil
 }
 
-// load gets the documents from the cache.
+// load gets the documents from the cache, which may load them.
 func (w *later) load(ctx context.Context) *failure {
 	k := &w.call
 	c := k.session.server.cache
 	keys, answers := make([]cache.Key, len(k.slots)), make([]cache.Answer, len(k.slots))
 	for i := range k.slots {
 		keys[i] = k.slots[i].key
-		keys[i].ID = strings.Clone(keys[i].ID) // the cache keeps it, and it would retain the message
+		keys[i].ID = strings.Clone(keys[i].ID) // the cache retains the ID, which would retain the message
 	}
 	var err error
 	if len(keys) == 1 {
@@ -149,7 +149,7 @@ func (w *later) load(ctx context.Context) *failure {
 	return nil
 }
 
-// hold counts the documents of the answer until its turn.
+// hold counts the documents of the answer until it is appended.
 func (w *later) hold(n int) *failure {
 	if !w.call.session.server.config.Large.Admits(int64(n)) {
 		return failPending
@@ -169,7 +169,7 @@ func (w *later) count(n int64) {
 // Drop implements [loop.Reply].
 func (w *later) Drop() { w.release() }
 
-// release releases what the answer holds of the server's bounds.
+// release returns the answer's share of the server's bounds.
 func (w *later) release() {
 	w.call.session.server.waiting.Add(-int64(cap(w.call.keys)))
 	if n := w.held.Load(); n > 0 {

@@ -11,25 +11,24 @@ import (
 // maxKeyText bounds text from a client in the log.
 const maxKeyText = 200
 
-// logs are the rations of each kind of line.
+// logs holds the ration of each kind of log line.
 type logs struct{ loads, slow, forms, malformed, throttled measure.Ration }
 
-// warnLoad logs a failure to load for a call, at most one per second; the next line
-// says how many were omitted.
+// warnLoad logs a failed load of a call, at most once per second; the next line has the number of omitted lines.
 func (s *Server) warnLoad(k *call, err error) {
 	if leftOut, ok := s.logs.loads.Take(s.cache.Now()); ok {
 		s.log.Warn("load failed", "method", k.method.name, "key", quoted(k.shortKey()), "keys", len(k.keys), "error", err, "left_out", leftOut)
 	}
 }
 
-// warnForm logs a document that has no struct, at most one per second.
+// warnForm logs a document that cannot be encoded as a struct, at most once per second.
 func (s *Server) warnForm(k *call, err error) {
 	if leftOut, ok := s.logs.forms.Take(s.cache.Now()); ok {
 		s.log.Warn("a document cannot be sent to Thrift clients", "method", k.method.name, "key", quoted(k.shortKey()), "keys", len(k.keys), "error", err, "left_out", leftOut)
 	}
 }
 
-// warnSlow logs a call that took long, at most one per second.
+// warnSlow logs a slow call, at most once per second.
 func (s *Server) warnSlow(k *call, took time.Duration, source frontend.Source) {
 	if leftOut, ok := s.logs.slow.Take(s.cache.Now()); ok {
 		s.log.Warn("slow call", "method", k.method.name, "key", quoted(k.shortKey()), "keys", len(k.keys),
@@ -37,14 +36,14 @@ func (s *Server) warnSlow(k *call, took time.Duration, source frontend.Source) {
 	}
 }
 
-// warnMalformed logs a message that is not a call, at most one per second.
+// warnMalformed logs a message that is not a call, at most once per second.
 func (s *Server) warnMalformed(t *turn, err error) {
 	if leftOut, ok := s.logs.malformed.Take(t.start); ok {
 		s.log.Warn("a client sent a message that is not a call; the connection is closed", "client", t.session.addr.Addr().String(), "error", err, "left_out", leftOut)
 	}
 }
 
-// warnThrottled logs clients that are refused because of a limit, at most one per second.
+// warnThrottled logs a call that is refused because of a limit, at most once per second.
 func (s *Server) warnThrottled(k *call, what string) {
 	if leftOut, ok := s.logs.throttled.Take(k.start); ok {
 		name := ""
@@ -55,7 +54,7 @@ func (s *Server) warnThrottled(k *call, what string) {
 	}
 }
 
-// shortKey returns the part of a client's first key for logs.
+// shortKey returns the call's first key, shortened for logs.
 func (k *call) shortKey() []byte {
 	if len(k.keys) == 0 {
 		return nil
@@ -63,5 +62,5 @@ func (k *call) shortKey() []byte {
 	return k.keys[0][:min(len(k.keys[0]), maxKeyText)]
 }
 
-// quoted returns text of a client for logs and messages.
+// quoted quotes a client's text for logs and messages.
 func quoted(b []byte) string { return strconv.QuoteToASCII(string(b)) }

@@ -2,5 +2,5 @@
 
 package thriftfront
 
-// poolsKeep says that a sync.Pool returns all of its objects.
+// poolsKeep reports whether a sync.Pool retains all of its objects.
 const poolsKeep = true

@@ -2,6 +2,6 @@
 
 package thriftfront
 
-// poolsKeep says that a sync.Pool returns all of its objects: the race detector makes
-// pools drop some at random, so that allocations cannot be counted.
+// poolsKeep reports whether a sync.Pool retains all of its objects: under the race detector, pools drop some at random,
+// so allocations cannot be counted.
 const poolsKeep = false

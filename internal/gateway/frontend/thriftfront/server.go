@@ -14,16 +14,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// Server serves documents to Thrift clients. Create it with [New], set the columns of keys with
-// SetColumns, then call Serve and Shutdown. Methods that return counters are safe for concurrent
-// use with all others.
+// Server serves documents to Thrift clients. Create it with [New], set the columns of keys with SetColumns, then call
+// Serve and Shutdown. Methods that return counters may be called concurrently with all other methods.
 type Server struct {
 	// Immutable after New.
 	cache  *cache.Cache
 	config Config
 	engine *loop.Server
 	log    log
-	// workers are the goroutines that load: those of Config.Workers, or own, which Shutdown ends.
+	// workers are the goroutines that load: Config.Workers, or own, which Shutdown closes.
 	workers *loop.Workers
 	own     *loop.Workers
 
@@ -31,15 +30,14 @@ type Server struct {
 	logs    logs
 	work    sync.WaitGroup // jobs of workers; Shutdown waits for them
 	turns   sync.Pool      // of *turn
-	wrong   *limit.Limiter // wrong tokens of an address
+	wrong   *limit.Limiter // limits wrong tokens per address
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that calls wait for
-	crowded atomic.Int64 // calls that were refused because too many wait
-	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
+	crowded atomic.Int64 // calls refused because too many documents are being loaded
+	held    atomic.Int64 // bytes of documents that have been loaded but not yet appended
 
-	// live is the view of new calls. Atomic: written by Swap, read with every read of a
-	// connection.
+	// live is the view for new calls. Atomic: written by Swap, read by every turn.
 	live atomic.Pointer[View]
 
 	// Atomic. Written by Serve, read by all.
@@ -53,17 +51,17 @@ type log interface {
 
 // Bounds of calls.
 const (
-	// maxMessage bounds a message in bytes, with its header.
+	// maxMessage bounds a message in bytes, including its header.
 	maxMessage = 64 << 10
-	// maxKeys is how many keys a call may have.
+	// maxKeys is the maximum number of keys in a call.
 	maxKeys = 1000
-	// maxKey bounds a key in bytes, as the target of a request over HTTP.
+	// maxKey bounds a key in bytes, like the request target over HTTP.
 	maxKey = 8 << 10
-	// maxDeferred is how many answers of one connection may wait.
+	// maxDeferred is the maximum number of deferred answers per connection.
 	maxDeferred = 128
 )
 
-// New returns a server for resources in the order of the cache's. It has no listeners yet.
+// New returns a server for resources, which must be in the order of the cache's. It has no listeners yet.
 func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 	config = config.withDefaults()
 	s := &Server{cache: c, config: config, log: config.Log, wrong: limit.New(limit.Config{Rate: wrongRate, Burst: wrongBurst, MaxEntries: 16 << 10})}
@@ -80,7 +78,7 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 	s.turns.New = func() any { return &turn{server: s} }
 	engine := config.Loop()
 	engine.New, engine.Clock = s.newSession, c.Now
-	engine.MaxInput = maxMessage + 1 // the scanner has refused longer messages
+	engine.MaxInput = maxMessage + 1 // the scanner refuses longer messages
 	engine.MaxDeferred = maxDeferred
 	if s.engine, err = loop.New(engine); err != nil {
 		return nil, fmt.Errorf("thrift: %w", err)
@@ -88,14 +86,14 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 	return s, nil
 }
 
-// SetColumns sets the key columns of a resource. Until then calls for its documents are refused as if the
-// database had not been reached.
+// SetColumns sets the key columns of a resource. Until then, calls for its documents fail because the database has not
+// been reached yet.
 func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
 	return s.live.Load().resources.SetColumns(id, columns)
 }
 
-// Serve begins to serve connections to listeners, and returns. It owns them from now on, even if
-// it fails. It may be called once; Shutdown must be called even if Serve failed.
+// Serve starts serving connections to the listeners and returns. It takes ownership of the listeners, even if it fails.
+// It may be called once; Shutdown must be called even if Serve failed.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	if len(listeners) > 0 {
 		addr := listeners[0].Addr()
@@ -115,14 +113,14 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// Connections returns how many connections are open.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int64 { return s.engine.Stats().Connections }
 
-// Shutdown stops accepting, waits for calls in flight, and closes idle connections. If
-// ctx ends first, the rest is cut off and its error is returned. It may be called again.
+// Shutdown stops accepting, waits for calls in flight, and closes idle connections. If ctx ends first, Shutdown closes
+// the remaining connections and returns the error of ctx. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.engine.Shutdown(ctx)
-	s.work.Wait() // no connection is left, so each load has lost its context
+	s.work.Wait() // all connections have ended, so the contexts of all loads are canceled
 	if s.own != nil {
 		s.own.Close()
 	}

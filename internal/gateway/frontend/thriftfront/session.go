@@ -13,22 +13,22 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// session is a client's connection. The state of a turn is borrowed from a pool.
+// session is a client's connection. The state of a turn comes from a pool.
 type session struct {
 	// Immutable after newSession.
 	server *Server
 	addr   netip.AddrPort
-	client uint64 // the address for rate limits
+	client uint64 // identifies the address for rate limits
 
 	// Owned by the connection's turn.
 	scanner     frame.Scanner
-	certificate *access.Certificate // of the client; nil if there is none
+	certificate *access.Certificate // the client's certificate, or nil
 	format      frame.Format        // of the last call
-	announced   bool                // the client knows that its answers come in any order
-	told        bool                // the client knows that the connection will be closed
+	announced   bool                // the client has been told that its answers come in any order
+	told        bool                // the client has been told that the connection will be closed
 
-	// Atomic: bytes of documents that were loaded and wait for their place in an answer.
-	// Written by goroutines that load and by the connection's turn, read by surveys.
+	// Atomic: bytes of documents that have been loaded but not yet appended to an answer. Written by the goroutines that
+	// load and by the connection's turn, read by surveys.
 	held atomic.Int64
 }
 
@@ -56,8 +56,8 @@ func (x *session) Closed(*loop.Conn, error) {}
 // Drain implements [loop.Drainer].
 func (x *session) Drain(c *loop.Conn) { x.tellEnd(c) }
 
-// tellEnd notifies a client whose calls are answered in any order, once, that the connection will be closed. Others with
-// headers are notified with their next answer.
+// tellEnd notifies a client whose calls are answered in any order, once, that the connection will be closed. Other
+// clients that use headers are notified by their next answer.
 func (x *session) tellEnd(c *loop.Conn) {
 	if x.announced && !x.told && c.Draining() && x.format.HasHeader() {
 		x.told = true
@@ -66,7 +66,7 @@ func (x *session) tellEnd(c *loop.Conn) {
 	}
 }
 
-// announce notifies a client of package rpc that its calls are answered in any order.
+// announce notifies a client that uses package rpc that its calls are answered in any order.
 func (x *session) announce(c *loop.Conn, k *call) {
 	if !x.announced && k.anyOrder && k.asksOrder {
 		x.announced = true
@@ -100,16 +100,16 @@ func (x *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	return consumed
 }
 
-// turn is one call of a session's Data: the calls that it answers share a clock reading. It is
+// turn is the state of one call of a session's Data. The Thrift calls answered in it share a clock reading. It is
 // pooled.
 type turn struct {
 	server  *Server // immutable
 	session *session
 	conn    *loop.Conn
 	view    *View
-	start   time.Duration // when the bytes had been read, on the cache's clock
-	began   time.Time     // the same for latencies
-	call    call          // the current one
+	start   time.Duration // when the input was read, on the cache's clock
+	began   time.Time     // the same, for latencies
+	call    call          // the current call
 	tally   tally
 }
 
@@ -119,7 +119,7 @@ func (t *turn) begin(x *session, c *loop.Conn) {
 	t.start, t.began = c.ReadAt(), time.Now()
 }
 
-// end updates the counters, and returns the turn to the pool.
+// end updates the counters and returns the turn to the pool.
 func (t *turn) end() {
 	if y := &t.tally; y.hits+y.others > 0 {
 		took := time.Since(t.began)
@@ -132,7 +132,7 @@ func (t *turn) end() {
 	t.server.turns.Put(t)
 }
 
-// malformed ends the connection after the answers that it is owed: what follows cannot be read.
+// malformed ends the connection after the pending answers, because the data after a malformed message cannot be read.
 func (t *turn) malformed(err error) {
 	t.server.figures.malformed.Add(1)
 	t.server.warnMalformed(t, err)
@@ -167,7 +167,7 @@ func (t *turn) message(b []byte) error {
 	return nil
 }
 
-// known answers a call of a method that exists, and returns what that costs in units of the engine.
+// known answers a call of a known method, and returns the cost in the engine's units.
 func (t *turn) known() (units int) {
 	f := t.step()
 	units = t.call.fresh >> 6
@@ -182,7 +182,7 @@ func (t *turn) known() (units int) {
 	return units
 }
 
-// step does what is possible at once. It returns errLater if the rest has to wait.
+// step does the work that does not block. It returns errLater if a worker must do the rest.
 func (t *turn) step() *failure {
 	k := &t.call
 	if f := k.read(); f != nil {
@@ -214,7 +214,7 @@ func (t *turn) step() *failure {
 	if size := k.size(); size >= largeAnswer {
 		switch {
 		case t.conn.Owed() > 0:
-			return errLater // after a pending answer nothing would count it
+			return errLater // behind a pending answer, it would not be charged
 		case !t.conn.AdmitsLarge(size):
 			return failPending
 		}
@@ -222,10 +222,10 @@ func (t *turn) step() *failure {
 	return nil
 }
 
-// maxPeeked is how many keys are looked up in a turn. A call with more is passed to a worker.
+// maxPeeked is the maximum number of keys that are looked up in a turn. A call with more is passed to a worker.
 const maxPeeked = 256
 
-// answer appends the documents, and returns what that costs in units of the engine.
+// answer appends the documents, and returns the cost in the engine's units.
 func (t *turn) answer() (units int) {
 	k, size := &t.call, t.call.size()
 	units = len(k.slots) / 4

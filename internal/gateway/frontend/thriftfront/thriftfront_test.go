@@ -21,7 +21,7 @@ func transports(run func(config rpc.ClientConfig)) {
 	run(rpc.ClientConfig{Transport: rpc.Framed, Multiplexed: true})
 }
 
-// TestCalls: documents, batches and declared exceptions, by the printed IDL, whether they are loaded or hit.
+// TestCalls: documents, batches and declared exceptions match the printed IDL, both for loads and for hits.
 func TestCalls(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		transports(func(config rpc.ClientConfig) {
@@ -60,7 +60,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// TestBatchBounds: a batch has a thousand keys, and a bound of its bytes.
+// TestBatchBounds: the number of keys and the total size of a batch are bounded.
 func TestBatchBounds(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		c := f.client(t, rpc.ClientConfig{})
@@ -85,7 +85,7 @@ func TestBatchBounds(t *testing.T) {
 	})
 }
 
-// TestCredentials: the header of each call has the credentials of its caller. Messages without a header have none.
+// TestCredentials: the header of each call carries its caller's credentials. Messages without a header have none.
 func TestCredentials(t *testing.T) {
 	failed := make(chan string, 100)
 	config := Config{RequestConfig: frontend.RequestConfig{Gate: gate(t), LoginFailed: func(_ netipAddr, rule, why string) { failed <- rule }}}
@@ -138,7 +138,7 @@ func TestLimits(t *testing.T) {
 		if !strings.Contains(text, "too many calls with these credentials") {
 			t.Errorf("beyond the limit of the caller: %s", text)
 		}
-		c.expect(t.Context(), [][3]string{{"get_depts", `{"key":"1"}`, `"id":"1"`}}) // others are not concerned
+		c.expect(t.Context(), [][3]string{{"get_depts", `{"key":"1"}`, `"id":"1"`}}) // other clients are not affected
 	})
 }
 
@@ -150,7 +150,7 @@ func withColumns() []Resource {
 	return all
 }
 
-// TestMaxWaiting: documents that calls wait for are bounded, and released.
+// TestMaxWaiting: the documents that calls wait for are bounded, and released afterward.
 func TestMaxWaiting(t *testing.T) {
 	block := make(chan struct{})
 	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
@@ -174,7 +174,7 @@ func TestMaxWaiting(t *testing.T) {
 	few := make(chan string, 1)
 	go func() {
 		few <- other.do(context.Background(), "list_depts", `{"keys":["1","2","3","4","5","6","7","8","9","10","11","12"]}`)
-	}() // it waits for nothing else
+	}() // this connection has no other pending call
 	eventually(t, func() bool { return f.server.Waiting() == 52 })
 	release()
 	for _, got := range []string{<-first, <-few} {

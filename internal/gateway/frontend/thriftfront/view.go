@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/thriftdoc"
 )
 
-// View is what a server serves, and to whom. A server has one at a time, and a call
-// keeps the one that it began with. Create it with [Server.Next].
+// View defines what a server serves, and to whom. A server has one view at a time; a call keeps the one it started
+// with. Create it with [Server.Next].
 type View struct {
 	// Immutable.
 	resources                frontend.Resources[*served]
@@ -25,7 +25,7 @@ type View struct {
 	slowerThan               time.Duration
 }
 
-// served is a resource as the server keeps it.
+// served is the server's state for a resource.
 type served struct {
 	frontend.Served
 
@@ -33,8 +33,8 @@ type served struct {
 	json   bool
 	fields resource.FieldIDs
 
-	// layout is that of the last shape, or nil. Atomic: written by the first call that
-	// sees another shape, read with every call.
+	// layout is the layout for the last known shape, or nil. Atomic: written by the first call that sees another shape,
+	// read by every call.
 	layout atomic.Pointer[thriftdoc.Layout]
 }
 
@@ -45,8 +45,8 @@ type method struct {
 	list bool
 }
 
-// Next returns a view of other resources, or of the same ones with other rules. Of the
-// configuration it uses RequestConfig.
+// Next returns a view of other resources, or of the same ones with other rules. It uses only the RequestConfig of
+// config.
 func (s *Server) Next(resources []Resource, config Config) (*View, error) {
 	config.RequestConfig = config.RequestConfig.WithDefaults()
 	v, err := newView(resources, config)
@@ -56,7 +56,7 @@ func (s *Server) Next(resources []Resource, config Config) (*View, error) {
 	return v, err
 }
 
-// Swap makes the view that of new calls.
+// Swap makes v the view for new calls.
 func (s *Server) Swap(v *View) { s.live.Store(v) }
 
 func newView(resources []Resource, config Config) (*View, error) {
@@ -68,7 +68,7 @@ func newView(resources []Resource, config Config) (*View, error) {
 			return nil, fmt.Errorf("thrift: resource %s: %w", r.Name, err)
 		}
 		if !one.json && len(one.fields.Fields) == 0 {
-			continue // no field is served
+			continue // no field has a number, so nothing can be served
 		}
 		for _, m := range []*method{{thriftdoc.GetMethod(r.Name), one, false}, {thriftdoc.ListMethod(r.Name), one, true}} {
 			if other := v.methods[m.name]; other != nil {
@@ -80,8 +80,8 @@ func newView(resources []Resource, config Config) (*View, error) {
 	return v, nil
 }
 
-// inherit takes the layouts of another view where numbers are the same, so that the forms of documents
-// stay valid.
+// inherit copies the layouts of resources whose field numbers are unchanged from old, so that the forms of their
+// documents stay valid.
 func (v *View) inherit(old *View) {
 	for _, r := range v.resources.List {
 		if was := old.resources.ByName[r.Name]; was != nil && was.ID == r.ID && was.fields.Equal(&r.fields) {
@@ -90,11 +90,11 @@ func (v *View) inherit(old *View) {
 	}
 }
 
-// layoutOf returns the layout of the present documents of a resource, or nil if their shape is not known.
+// layoutOf returns the layout of a resource's current documents, or nil if their shape is unknown.
 func (s *Server) layoutOf(r *served) *thriftdoc.Layout {
 	shape, l := s.config.Shape(r.ID), r.layout.Load()
 	if shape == nil || l != nil && l.Of(shape) {
-		return l // the documents that are cached have the last shape
+		return l // while the shape is unknown, cached documents have the last one
 	}
 	next := thriftdoc.New(shape, &r.fields)
 	if !r.layout.CompareAndSwap(l, next) {

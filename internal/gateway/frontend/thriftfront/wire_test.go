@@ -17,7 +17,7 @@ import (
 
 type netipAddr = netip.Addr
 
-// header is what the header of a message says; framed leaves it out.
+// header describes the header of a message; if framed is set, there is none.
 type header struct {
 	framed, anyOrder              bool
 	timeout, authorization, plain string
@@ -62,7 +62,7 @@ func keysArgument(keys ...string) []byte {
 	return append(b, thrift.TypeStop)
 }
 
-// reply reads one answer with a length.
+// reply reads one length-prefixed answer.
 func (r *raw) reply() string {
 	r.t.Helper()
 	if err := r.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -85,7 +85,7 @@ func (r *raw) reply() string {
 	}
 }
 
-// TestMalformed: bytes that are not a call end the connection, after the answers that it is owed.
+// TestMalformed: bytes that are not a call end the connection, after the pending answers.
 func TestMalformed(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		good := message("get_depts", 7, keyArgument("42"), header{})
@@ -112,7 +112,7 @@ func TestMalformed(t *testing.T) {
 	})
 }
 
-// TestBadArguments: structs that are not the arguments of a method are answered, and the connection goes on.
+// TestBadArguments: structs that do not match the method's arguments are answered, and the connection continues.
 func TestBadArguments(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		c := f.raw(t)
@@ -121,13 +121,13 @@ func TestBadArguments(t *testing.T) {
 		other := append([]byte{thrift.TypeI32, 0, 9, 0, 0, 0, 1}, keyArgument("42")...)
 		for name, args := range map[string][]byte{"none": {0}, "twice": twice, "another type": {thrift.TypeI32, 0, 1, 0, 0, 0, 1, 0}, "trailing": append(keyArgument("1"), 0)} {
 			c.send(message("get_depts", 1, args, header{}))
-			if got := c.reply(); !strings.Contains(got, "the arguments are not those of the method") {
+			if got := c.reply(); !strings.Contains(got, "the arguments do not match the method") {
 				t.Errorf("%s: %q", name, got)
 			}
 		}
 		for name, args := range map[string][]byte{"short": {thrift.TypeString, 0, 1, 0, 0, 0, 9, 'x'}, "a huge count": huge, "numbers": {thrift.TypeList, 0, 1, thrift.TypeI32, 0, 0, 0, 1, 0, 0, 0, 1, 0}} {
 			c.send(message("list_depts", 1, args, header{framed: true}))
-			if got := c.reply(); !strings.Contains(got, "the arguments are not those of the method") {
+			if got := c.reply(); !strings.Contains(got, "the arguments do not match the method") {
 				t.Errorf("%s: %q", name, got)
 			}
 		}
@@ -157,7 +157,7 @@ func TestOrder(t *testing.T) {
 	f.listen(t)
 	any, ordered := f.raw(t), f.raw(t)
 	any.send(message("get_depts", 1, keyArgument("1"), header{anyOrder: true}))
-	eventually(t, func() bool { return f.loads.Load() == 1 }) // by a statement of its own
+	eventually(t, func() bool { return f.loads.Load() == 1 }) // by a separate statement
 	any.send(message("get_depts", 2, keyArgument("2"), header{anyOrder: true}))
 	if got := any.reply(); !strings.Contains(got, "get_depts\x00\x00\x00\x02") {
 		t.Errorf("the first answer: %q", got)
@@ -195,8 +195,8 @@ func TestTwoCredentials(t *testing.T) {
 	}
 }
 
-// TestNewNumbers: after a reload with other numbers no client gets a struct with the old ones, and documents
-// whose numbers are the same keep their forms.
+// TestNewNumbers: after a reload with other field numbers, no client gets a struct with the old ones, and documents
+// whose numbers are unchanged keep their forms.
 func TestNewNumbers(t *testing.T) {
 	f := newFixture(t, echo, Config{})
 	f.listen(t)
@@ -223,16 +223,16 @@ func TestNewNumbers(t *testing.T) {
 	}
 	swap(fieldIDs(1, 2, 3))
 	if got := ask(); got != first || d.Doc.Form(cache.FormThrift) != form {
-		t.Error("the same numbers made another form")
+		t.Error("a form was created again although the numbers are the same")
 	}
 	swap(fieldIDs(9, 2, 0))
 	if got := ask(); !strings.Contains(got, "\x0b\x00\x09\x00\x00\x00\x0242") || strings.Contains(got, "\x0b\x00\x03") {
 		t.Errorf("with other numbers: %q", got)
 	}
 	if next := d.Doc.Form(cache.FormThrift); next == form || next == nil {
-		t.Error("the new form is not kept")
+		t.Error("the new form was not stored")
 	}
-	// A shape of the same tables that were made again: columns are found by their names.
+	// A shape of the same tables, recreated: columns are found by their names.
 	s := shapeOf()
 	s.Fields[0], s.Fields[1] = s.Fields[1], s.Fields[0]
 	f.shape.Store(s)
