@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// mostLoggedName bounds the names of functions in the log: a client can call anything.
+// mostLoggedName bounds the function names in the log, because clients can send any name.
 const mostLoggedName = 100
 
-// AccessLog returns a function for [ServerConfig.OnCall] that logs each call: at level Info, or at level Warn if it has
-// failed with an error that its function does not declare, or was refused. It waits for the handler of the log.
+// AccessLog returns a function for [ServerConfig.OnCall] that logs each call: at level Info, or at level Warn if it was
+// refused or failed with an undeclared error. It blocks until the log's handler returns.
 func AccessLog(log *slog.Logger) func(CallReport) {
 	return func(r CallReport) {
 		name := r.Name[:min(len(r.Name), mostLoggedName)]

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// lines is a log.
+// lines is a log that collects its lines.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -25,7 +25,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// all returns the lines without what differs from run to run.
+// all returns the lines without the parts that differ from run to run.
 func (l *lines) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,8 @@ func (l *lines) all() []string {
 	return out
 }
 
-// The access log has a line for each call: with what it was, or why it has failed. Names that clients make up are cut.
+// The access log has a line for each call, with its details or the reason why it failed. Long names from clients are
+// cut.
 func TestAccessLog(t *testing.T) {
 	log := new(lines)
 	s := serve(t, rpc.ServerConfig{OnCall: rpc.AccessLog(slog.New(slog.NewTextHandler(log, nil)))}, calc.NewCalculatorService(new(calculator)))
@@ -58,9 +59,9 @@ func TestAccessLog(t *testing.T) {
 		t.Errorf("the line of a call is %s, want %s...", got[0], want)
 	}
 	if want := `level=WARN msg=call service=Calculator function=fail `; !strings.HasPrefix(got[1], want) || !strings.Contains(got[1], "refused=false error=") || !strings.Contains(got[1], "broken") {
-		t.Errorf("the line of a call that fails is %s, want %s...", got[1], want)
+		t.Errorf("the line of a failed call is %s, want %s...", got[1], want)
 	}
 	if want := ` function=` + strings.Repeat("x", 100) + ` `; !strings.Contains(got[2], want) || !strings.HasPrefix(got[2], "level=WARN") {
-		t.Errorf("the line of a call of no function is %s", got[2])
+		t.Errorf("the line of a call of an unknown function is %s", got[2])
 	}
 }

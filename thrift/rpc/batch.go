@@ -5,41 +5,40 @@ import (
 	"time"
 )
 
-// A serial server sends each reply on its own. With several calls on a connection, each reply would wake the
-// goroutine that reads, which costs more than the rest of a call. So on Linux the kernel waits until half of the
-// replies that are due have arrived (SO_RCVLOWAT), if that takes at most 0.25 ms at the present interval. It counts
-// bytes: half of the calls times the smallest of the last 128 replies or more. A timer ends the wait after 1 ms, so a
-// reply that no other follows is late by that at most.
+// A serial server sends each reply separately. With several calls on a connection, each reply would wake the reading
+// goroutine, which costs more than the rest of a call. So, on Linux, the kernel waits until half of the expected
+// replies have arrived (SO_RCVLOWAT), if that takes at most 0.25 ms at the current interval. It counts bytes: half the
+// number of calls times the size of the smallest of at least the last 128 replies. A timer ends the wait after 1 ms, so
+// a reply that is not followed by others is delayed by at most that.
 const (
-	// leastBatch is the number of calls at a server from which replies are awaited together.
+	// leastBatch is the minimum number of calls in flight for which the kernel waits for several replies.
 	leastBatch = 4
-	// batchPatience is how long the replies that have arrived wait for others, at most. They wait half of
-	// depthBudget if the server continues as it did.
+	// batchPatience is the maximum time that replies that have arrived wait for others. If the server keeps its pace, they
+	// wait for half of depthBudget.
 	batchPatience = 2 * depthBudget
-	// mostBatch bounds the bytes that are awaited: a server must not make the kernel wait for more than its buffer
-	// holds, and large replies need no company.
+	// mostBatch bounds the number of bytes that the kernel waits for: it must not exceed the receive buffer, and large
+	// replies gain nothing from waiting.
 	mostBatch = 64 << 10
 )
 
-// batch makes the kernel wait for the replies of a connection.
+// batch makes the kernel wait for several replies of a connection.
 type batch struct {
 	// Immutable after the connection is up.
-	apply func(bytes int) // sets how many bytes wake the goroutine that reads
+	apply func(bytes int) // sets the number of bytes that wake the reading goroutine
 
-	sizes smallest // owned by the goroutine that reads
+	sizes smallest // owned by the reading goroutine
 
 	mu sync.Mutex
-	// Guarded by mu, so that apply gets the values in the order in which they were chosen, and the timer fires after
+	// Guarded by mu, so that apply receives the values in the order in which they were chosen, and the timer fires after
 	// the last one.
-	low   int         // bytes that are awaited; 0 and 1 mean that there is no wait
+	low   int         // bytes to wait for; 0 and 1 mean no wait
 	timer *time.Timer // ends a wait; nil until it is needed
 }
 
-// await makes the kernel wait for the next replies, of which there will be at least n. Only the goroutine that reads
-// calls it.
+// await makes the kernel wait for the next n replies. Only the reading goroutine calls it.
 func (b *batch) await(n int) { b.set(b.bytes(n)) }
 
-// bytes returns how many bytes n replies have at least, or 1 if they are not awaited together.
+// bytes returns the minimum size of n replies, or 1 to wait for a single reply.
 func (b *batch) bytes(n int) int {
 	if n <= 1 {
 		return 1
@@ -47,7 +46,7 @@ func (b *batch) bytes(n int) int {
 	return min(n*b.sizes.get(), mostBatch)
 }
 
-// set makes the goroutine that reads wake up when so many bytes have arrived, or when batchPatience has passed.
+// set makes the reading goroutine wake up when the given number of bytes have arrived, or after batchPatience.
 func (b *batch) set(bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

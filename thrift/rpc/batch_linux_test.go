@@ -17,11 +17,11 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// batched is a server that answers fast, and a client with several calls on one connection to it. The server stops
-// answering now and then until the client has all replies that were sent.
+// batched is a fast server, and a client with several calls on one connection to it. From time to time, the server
+// stops answering until the client has received all replies that were sent.
 type batched struct {
 	answered, received atomic.Int64
-	raw                atomic.Pointer[net.TCPConn] // of the client
+	raw                atomic.Pointer[net.TCPConn] // the client's connection
 	stop               chan struct{}
 	all                sync.WaitGroup
 }
@@ -71,7 +71,7 @@ func (b *batched) end() {
 	b.all.Wait()
 }
 
-// lowWater returns how many bytes wake the goroutine that reads, or 0 if there is no connection yet.
+// lowWater returns the number of bytes that wake the reading goroutine, or 0 if there is no connection yet.
 func (b *batched) lowWater(t *testing.T) (n int) {
 	t.Helper()
 	c := b.raw.Load()
@@ -88,7 +88,7 @@ func (b *batched) lowWater(t *testing.T) (n int) {
 	return n
 }
 
-// Replies do not wait for others that do not come.
+// Replies do not wait for others that do not arrive.
 func TestRepliesDoNotWaitForever(t *testing.T) {
 	b := startBatched(t)
 	defer b.end()
@@ -100,7 +100,7 @@ func TestRepliesDoNotWaitForever(t *testing.T) {
 	})
 }
 
-// The kernel waits for several replies while several calls are at the server, and for one otherwise.
+// The kernel waits for several replies while several calls are in flight, and for one otherwise.
 func TestRepliesAreAwaitedTogether(t *testing.T) {
 	b := startBatched(t)
 	ended := sync.OnceFunc(b.end)

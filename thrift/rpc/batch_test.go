@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Replies are awaited together only if there are several, and the first of them waits for a short time.
+// The kernel waits for several replies only if the first of them then waits for a short time.
 func TestBatchRule(t *testing.T) {
 	for _, row := range []struct {
 		interval    time.Duration
@@ -42,7 +42,7 @@ func TestAwaitedBytesAreBounded(t *testing.T) {
 	}
 }
 
-// A wait for replies ends, also if the goroutine that begins it loses its processor for longer than the wait before lasts.
+// A wait for replies ends even if the goroutine that starts it is descheduled for longer than the previous wait lasts.
 func TestWaitsForRepliesEnd(t *testing.T) {
 	var mu sync.Mutex
 	var applied []int

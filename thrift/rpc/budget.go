@@ -8,35 +8,35 @@ import (
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
-// BudgetConfig configures a [Budget]. The zero value works.
+// BudgetConfig configures a [Budget]. The zero value is ready to use.
 type BudgetConfig struct {
-	// Ratio is how many additional attempts a call permits, from 0.001 to 10. If zero, it is 0.1: for ten calls there
-	// is one attempt more.
+	// Ratio is the number of additional attempts allowed per call, from 0.001 to 10. If zero, it defaults to 0.1, one
+	// additional attempt for every ten calls.
 	Ratio float64
-	// Burst bounds the attempts that were permitted and not made. If zero, it is 100. It bounds what a server gets in
-	// addition to Ratio when it fails after a long time without failures.
+	// Burst is the maximum number of unused attempts that are saved. It bounds how much a server that fails after a long
+	// time without failures receives beyond Ratio. If zero, it defaults to 100.
 	Burst int
 }
 
 const (
 	defaultBudgetRatio = 0.1
 	defaultBudgetBurst = 100
-	// firstAttempts is how many additional attempts are permitted before there were calls. They are a loan: the next
-	// calls permit none until it is returned.
+	// firstAttempts is the number of additional attempts allowed initially. They are a loan: calls add to the budget only
+	// after the loan has been repaid.
 	firstAttempts = 10
-	// budgetUnit is an attempt.
+	// budgetUnit represents one attempt.
 	budgetUnit = 1000
 )
 
-// A Budget bounds the attempts that are made in addition to the first ones of calls, so that clients do not multiply
-// the load of a server that fails. For n calls they are at most 10 or n times Ratio, whichever is more. All
-// methods are safe for concurrent use.
+// A Budget bounds the attempts made in addition to the first attempt of each call, so that clients do not multiply the
+// load on a failing server. For n calls, it allows at most 10 or n times Ratio additional attempts, whichever is more.
+// All methods are safe for concurrent use.
 type Budget struct {
 	// Immutable.
-	deposit, most int64 // in parts of an attempt
+	deposit, most int64 // in units of 1/budgetUnit attempt
 
 	// Atomics, written by callers.
-	owed, saved atomic.Int64 // in parts of an attempt
+	owed, saved atomic.Int64 // in units of 1/budgetUnit attempt
 	denied      atomic.Uint64
 }
 
@@ -62,7 +62,7 @@ func NewBudget(c BudgetConfig) (*Budget, error) {
 	return b, nil
 }
 
-// Deposit notes a call. Code that makes attempts calls it once for each call, before the first attempt.
+// Deposit records a call. Code that makes attempts must call it once for each call, before the first attempt.
 func (b *Budget) Deposit() {
 	if b.owed.Load() > 0 {
 		b.owed.Add(-b.deposit)
@@ -76,7 +76,7 @@ func (b *Budget) Deposit() {
 	}
 }
 
-// Withdraw reports whether one more attempt is permitted, and counts it.
+// Withdraw reports whether an additional attempt is allowed, and if so, takes it from the budget.
 func (b *Budget) Withdraw() bool {
 	for {
 		n := b.saved.Load()
@@ -90,5 +90,5 @@ func (b *Budget) Withdraw() bool {
 	}
 }
 
-// Denied returns how many attempts were not permitted.
+// Denied returns the number of attempts that were denied.
 func (b *Budget) Denied() uint64 { return b.denied.Load() }

@@ -24,7 +24,7 @@ func newBudget(t *testing.T, c rpc.BudgetConfig) *rpc.Budget {
 	return b
 }
 
-// While all calls fail, additional attempts are 10, or a tenth of the calls.
+// While all calls fail, there are at most 10 additional attempts, or a tenth of the calls.
 func TestBudgetPermitsAPartOfTheCalls(t *testing.T) {
 	b := newBudget(t, rpc.BudgetConfig{})
 	made := 0
@@ -45,7 +45,7 @@ func TestBudgetPermitsAPartOfTheCalls(t *testing.T) {
 	}
 }
 
-// What was permitted and not used in a long time without failures is bounded.
+// The number of attempts saved in a long time without failures is bounded.
 func TestBudgetSavesABurst(t *testing.T) {
 	b := newBudget(t, rpc.BudgetConfig{Ratio: 0.5, Burst: 20})
 	for range 100_000 {
@@ -76,8 +76,8 @@ func TestBudgetsThatAreWrong(t *testing.T) {
 	}
 }
 
-// A server that reads calls and cuts their connections gets each call once, apart from what the budget permits, which
-// calls that were not sent do not use.
+// A server that reads calls and cuts their connections gets each call once, plus the retries that the budget allows.
+// Retries of calls that were not sent do not use the budget.
 func TestDyingServerGetsFewRepetitions(t *testing.T) {
 	testkit.NoLeaks(t)
 	var requests atomic.Int64
@@ -94,14 +94,14 @@ func TestDyingServerGetsFewRepetitions(t *testing.T) {
 	for range calls {
 		_, err := c.Echo(context.Background(), "a")
 		if err == nil {
-			t.Fatal("a call has a result, although the server answers none")
+			t.Fatal("a call has a result, although the server does not answer")
 		}
 	}
 	if n := requests.Load(); n < calls/2 || n > calls+20 {
 		t.Errorf("the server got %d requests of %d calls, want at most a tenth more", n, calls)
 	}
 	if budget.Denied() == 0 {
-		t.Error("the budget has denied nothing")
+		t.Error("the budget denied no attempt")
 	}
 }
 
@@ -110,7 +110,7 @@ func invalid(err error) bool {
 	return is
 }
 
-// A call that no server would get is told apart from one for which there is no server.
+// The error of an invalid call differs from that of a call that fails because there is no server.
 func TestCallThatIsWrongHasItsOwnError(t *testing.T) {
 	testkit.NoLeaks(t)
 	client := connect(t, rpc.ClientConfig{Addr: "127.0.0.1:1", FailFast: true, MaxMessage: 200})

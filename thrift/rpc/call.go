@@ -16,18 +16,19 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-//   - After an exception that is not about what a handler did (an unknown function, a message that could not be
-//     read) Kitex drops what follows on the connection. So nothing follows: the scanner retires it.
-//   - The outcome of a call without a reply is NotSent, or MaybeExecuted as soon as a byte was written; the latter
-//     is repeated only if the function is idempotent. Refused means an unknown function, or a call that our server
-//     says it has not executed.
-//   - Deadlines are written into the header just before the call is sent, after it has waited. A handler's context
-//     has that of its call, and persistent metadata, so calls that it makes pass them on.
+//   - After an exception that does not come from a handler (an unknown function, an unreadable message), Kitex drops
+//     all further data on the connection. So nothing more is sent: the scanner retires the connection.
+//   - The outcome of a call without a reply is NotSent, or MaybeExecuted once a byte has been written; in the latter
+//     case, the call is retried only if the function is idempotent. Refused means that the function is unknown, or that
+//     a server of this package reported that it did not execute the call.
+//   - The deadline is written into the header just before the call is sent, after any wait for a connection. A
+//     handler's context has the deadline and the persistent metadata of its call, so the calls that it makes pass them
+//     on.
 
-// largeAnswer is the size from which an answer counts in the budget of large ones.
+// largeAnswer is the size from which an answer is charged to the budget for large answers.
 const largeAnswer = 64 << 10
 
-// call is one call that a server answers. It is the context of the handler, so it is not used again.
+// call is a call that a server answers. It is the handler's context, so it is not reused.
 type call struct {
 	limit loop.Deadline
 
@@ -35,11 +36,11 @@ type call struct {
 	server   *Server
 	session  *session
 	function *function // nil if it is unknown
-	name     string    // of the function
+	name     string    // the function's name
 	format   frame.Format
 	seq      int32
 	oneway   bool
-	serial   bool // the connection is paused until it is answered
+	serial   bool // the connection is paused until the call is answered
 	anyOrder bool // its answer may overtake others
 	start    time.Time
 	received int // bytes
@@ -49,17 +50,17 @@ type call struct {
 
 	// Owned by the turn until the call is passed to a worker, then by the worker until it completes
 	// the ticket, then by the turn.
-	payload  *loop.Payload // a large message; nil after it was read
-	whole    []byte        // the same, where its length was not known
+	payload  *loop.Payload // a large message; nil after it has been decoded
+	whole    []byte        // a large message whose length was not known in advance
 	exchange Exchange
 	result   thrift.Struct
 	status   *StatusError
 	failure  *thrift.ApplicationException
-	refused  string // why it is not executed
-	broken   error  // the message was none
-	counted  bool   // it is one of Server.calls
+	refused  string // the reason why the call is not executed
+	broken   error  // the error if the message was not a valid call
+	counted  bool   // the call is counted in Server.calls
 	out      []byte // the answer; nil for none
-	large    int64  // bytes that it has in session.complete
+	large    int64  // bytes of the answer counted in session.complete
 
 	deferred loop.Deferred // owned by the connection
 	ticket   loop.Ticket   // immutable after session.later
@@ -84,7 +85,7 @@ func (k *call) Value(key any) any {
 	return k.limit.Value(key)
 }
 
-// open reads what a message says before its arguments, which are at m.Payload[body:].
+// open reads the part of a message before its arguments, which are at m.Payload[body:].
 func (k *call) open(b []byte) (m frame.Message, body int, err error) {
 	if m, err = frame.Open(b); err != nil {
 		return m, 0, err
@@ -110,14 +111,14 @@ func (k *call) open(b []byte) (m frame.Message, body int, err error) {
 	}
 	if k.function.stream != nil {
 		k.server.figures.unknown.Add(1)
-		k.name, k.failure = k.function.Name, unknown("the function %s has streams, and was called without them", k.function.Name)
+		k.name, k.failure = k.function.Name, unknown("%s is a streaming function; open a stream to call it", k.function.Name)
 		return m, body, nil
 	}
 	k.name, k.oneway, k.meta = k.function.Name, k.function.Oneway, readMeta(&m.Info)
 	return m, body, nil
 }
 
-// timeout returns how long a call may take.
+// timeout returns the time limit of a call.
 func (s *Server) timeout(info *frame.Info) time.Duration {
 	limit := s.config.Timeout
 	if text := info.Int(frame.KeyTimeout); len(text) > 0 && len(text) < 10 {
@@ -131,10 +132,10 @@ func (s *Server) timeout(info *frame.Info) time.Duration {
 	return limit
 }
 
-// noDeadline is longer than any call.
+// noDeadline is a timeout that no call reaches.
 const noDeadline = 1 << 60
 
-// admitted counts a call that is to be executed. If there are too many, it is refused.
+// admitted counts a call in progress. If there are too many, it refuses the call and returns false.
 func (k *call) admitted() bool {
 	k.counted = k.server.calls.Add(1) <= int64(k.server.config.MaxCalls)
 	if !k.counted {
@@ -144,7 +145,7 @@ func (k *call) admitted() bool {
 	return k.counted
 }
 
-// leave ends what admitted began.
+// leave undoes admitted after the call has ended.
 func (k *call) leave() {
 	if k.counted {
 		k.counted = false
@@ -152,10 +153,10 @@ func (k *call) leave() {
 	}
 }
 
-// weight returns how many bytes the message of the call holds while it is in progress.
+// weight returns the memory held by the call's message while the call is in progress.
 func (k *call) weight() int {
 	if k.payload != nil {
-		return 2 * k.payload.Memory() // the message, and its arguments
+		return 2 * k.payload.Memory() // the message and its decoded arguments
 	}
 	return k.received + cap(k.whole)
 }
@@ -187,12 +188,12 @@ func (k *call) read(r *thrift.Reader, b []byte, off int) {
 	}
 }
 
-// fail makes an exception the answer.
+// fail sets an exception as the answer.
 func (k *call) fail(kind int32, format string, args ...any) {
 	k.failure = &thrift.ApplicationException{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// refuse makes the answer say that the call is not executed.
+// refuse sets an answer that reports that the call was not executed.
 func (k *call) refuse(why string) {
 	k.server.figures.refused.Add(1)
 	k.refused, k.failure = why, refusal(why)
@@ -214,7 +215,7 @@ func (k *call) Work() {
 	k.ticket.Complete()
 }
 
-// handle calls the handler, unless it is too late.
+// handle calls the handler, unless the deadline has passed.
 func (k *call) handle() {
 	if !time.Now().Before(k.limit.At) {
 		k.refuse("its deadline had passed")
@@ -244,7 +245,7 @@ func (k *call) handle() {
 	k.fail(thrift.InternalError, "%s", err.Error())
 }
 
-// answer encodes the answer, and notifies Config.OnCall.
+// answer encodes the answer and calls ServerConfig.OnCall.
 func (k *call) answer() {
 	if k.failure != nil && k.refused == "" {
 		k.server.figures.failed.Add(1)
@@ -260,7 +261,7 @@ func (k *call) answer() {
 	}
 }
 
-// hold counts bytes of a large answer that waits for its turn.
+// hold counts the bytes of a large answer that waits to be sent.
 func (k *call) hold(n int64) {
 	k.large += n
 	k.session.hold(n)
@@ -269,9 +270,9 @@ func (k *call) hold(n int64) {
 // encode encodes the answer into k.out.
 func (k *call) encode() {
 	if k.failure == nil && k.result == nil && k.status == nil {
-		k.fail(thrift.MissingResult, "the handler of %s has no result", k.name)
+		k.fail(thrift.MissingResult, "the handler of %s returned no result", k.name)
 	}
-	if k.failure == nil && k.result == nil { // a status: the reply has no fields
+	if k.failure == nil && k.result == nil { // for a status, the reply has no fields
 		k.result = noFields{}
 	}
 	if k.failure == nil {
@@ -286,20 +287,20 @@ func (k *call) encode() {
 		k.fail(thrift.InternalError, "the answer of %s cannot be sent: %v", k.name, err)
 	}
 	if err := k.encodeAs(thrift.Exception, k.failure); err != nil {
-		// Only a text that is larger than 2 GiB gets here.
+		// Only a text larger than 2 GiB can get here.
 		k.free()
 		k.fail(thrift.InternalError, "the answer of %s cannot be sent", k.name)
 		_ = k.encodeAs(thrift.Exception, k.failure)
 	}
 }
 
-// encodeAs encodes a message with a struct. A panic of the struct, such as a list with an element that is nil, is an
-// error.
+// encodeAs encodes a message that contains a struct. If encoding the struct panics, as for a list with a nil element,
+// it returns an error.
 func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			k.server.figures.panics.Add(1)
-			k.server.warn("a result cannot be encoded: its code panicked", "function", k.name, "panic", p, "stack", string(debug.Stack()))
+			k.server.warn("encoding a result panicked", "function", k.name, "panic", p, "stack", string(debug.Stack()))
 			err = errResultPanicked
 		}
 	}()
@@ -331,13 +332,13 @@ func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) (err error) {
 	return err
 }
 
-// errResultPanicked says that the code of a result panicked when it was encoded.
-var errResultPanicked = errors.New("its code panicked")
+// errResultPanicked means that encoding a result panicked.
+var errResultPanicked = errors.New("encoding it panicked")
 
-// errNoCompact says that generated code has no methods for the Compact protocol.
-var errNoCompact = errors.New("the code of the service was generated without the Compact protocol")
+// errNoCompact means that the generated code has no methods for the Compact protocol.
+var errNoCompact = errors.New("the service's code was generated without the Compact protocol")
 
-// admitsAnswer returns an error if an answer of n bytes must not be sent.
+// admitsAnswer returns an error if an answer of n bytes exceeds a limit.
 func (s *Server) admitsAnswer(n int) error {
 	switch {
 	case n > s.config.MaxMessage:
@@ -348,10 +349,10 @@ func (s *Server) admitsAnswer(n int) error {
 	return nil
 }
 
-// headRoom is how much more than its struct and the name of the function most messages need.
+// headRoom is the number of bytes that most messages need in addition to the struct and the function's name.
 const headRoom = 64
 
-// beginMessage appends what precedes a message. inner is the offset of the inner frame.
+// beginMessage appends the part of a message before its struct. inner is the offset of the inner frame.
 func (k *call) beginMessage(b []byte) (out []byte, inner int, err error) {
 	if k.format.HasHeader() {
 		w := frame.BeginHeader(b, 0, k.seq, k.format.Compact)
@@ -412,16 +413,16 @@ func (k *call) append(c *loop.Conn) {
 	}
 }
 
-// linkFrom is the size from which an answer is sent from where it is.
+// linkFrom is the size from which an answer is sent without copying it.
 const linkFrom = 8 << 10
 
-// answerMemory is the memory of an answer.
+// answerMemory is the buffer of an answer.
 type answerMemory []byte
 
 // Release implements [loop.Owner].
 func (m answerMemory) Release() { buf.Put(m) }
 
-// free releases the memory of an answer.
+// free releases the buffer of the answer.
 func (k *call) free() {
 	if k.out != nil {
 		buf.Put(k.out)
@@ -447,21 +448,21 @@ func (noFields) ReadCompact(_ *thrift.Reader, b []byte, off, depth int) int {
 
 // CallReport describes a call that a server has answered.
 type CallReport struct {
-	// Service and Method are empty if no service has the function; Name is what the client asked for.
+	// Service and Method are empty if no service has the function; Name is the name that the client sent.
 	Service, Method, Name string
 	Peer                  netip.AddrPort // not valid for Unix sockets
-	Format                string         // transport and protocol
+	Format                string         // transport and protocol, such as "Framed, Binary"
 	Start                 time.Time      // when the call was read
-	Took                  time.Duration  // until the answer was ready
+	Took                  time.Duration  // time until the answer was ready
 	Received, Sent        int            // bytes
-	// Err is the error of the handler that the function does not declare, or why the call was
-	// not executed; nil otherwise.
+	// Err is the handler's error if the function does not declare it, or the reason why the call was not executed.
+	// Otherwise it is nil.
 	Err error
-	// Refused reports that the call was not executed.
+	// Refused is true if the call was not executed.
 	Refused bool
 }
 
-// report notifies Config.OnCall, whose panics are contained.
+// report calls ServerConfig.OnCall and recovers its panics.
 func (k *call) report() {
 	defer func() {
 		if v := recover(); v != nil {
@@ -481,13 +482,13 @@ func (k *call) report() {
 	k.server.config.OnCall(r)
 }
 
-// Peer is the client of a call.
+// Peer describes the client of a call.
 type Peer struct {
 	Addr netip.AddrPort       // not valid for Unix sockets
-	TLS  *tls.ConnectionState // nil without TLS; it must not be changed
+	TLS  *tls.ConnectionState // nil without TLS; must not be modified
 }
 
-// PeerOf returns the client of the call whose handler got ctx. ok is false outside of handlers.
+// PeerOf returns the client of the call whose handler received ctx. ok is false if ctx is not a handler's context.
 func PeerOf(ctx context.Context) (p Peer, ok bool) {
 	k, ok := ctx.Value(callKey{}).(inbound)
 	if !ok {
@@ -497,7 +498,7 @@ func PeerOf(ctx context.Context) (p Peer, ok bool) {
 	return p, true
 }
 
-// inbound is what a context of a handler has for callKey: a call or a stream.
+// inbound is the value of callKey in a handler's context: a call or a stream.
 type inbound interface {
 	inbound() ([]Meta, Peer)
 }

@@ -16,24 +16,25 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// A client talks to one address, by the sockets of one engine (internal/pipe). The ticket of a call is its sequence
-// ID, in the message and in the header, so replies are matched by it on every server. How many calls a connection
-// may have depends on what the server has shown on it:
+// A client connects to one address through the sockets of one engine (internal/pipe). The ticket of a call is its
+// sequence ID, in the message and in the header, so replies can be matched by it with every server. The number of calls
+// in flight on a connection depends on what is known about its server:
 //
-//   - Nothing yet: one call.
-//   - A reply that overtook another, or that it answers in any order (the control frame of server.go): all calls.
-//     One connection takes all calls, and nothing is counted.
-//   - Nothing else: the server is serial, as stock servers of Apache Thrift and Kitex are. One call; up to 64 if
-//     they are idempotent and the server needs less than 0.5 ms for all of them (depth.go).
+//   - Nothing is known yet: one call.
+//   - A reply has overtaken another, or the server has announced that it answers in any order (the control frame of
+//     server.go): no limit. This connection takes all calls, and calls are not counted.
+//   - Otherwise the server is serial, like stock servers of Apache Thrift and Kitex: one call, or up to 64 idempotent
+//     calls if the server needs less than 0.5 ms for all of them (depth.go).
 //
 //	Stub.Invoke --> Client.Call --> encode --> lane.acquire --> Engine.Do, pinned to the connection --> decode
 //	                                             |    ^
 //	                                 no room: the queue    conn.Replied (pipe.Watcher), on the goroutine that reads
 
-// A Client calls the functions of services at one address. The calls of all goroutines share few connections: one, if the
-// server answers in any order, as servers of this package do with TTHeader. Other servers work on one call of a connection at a time, so a client opens more of them while
-// calls wait. Calls of functions that are idempotent may be sent there before their predecessors were
-// answered, as long as the server is fast. All methods are safe for concurrent use.
+// A Client calls the functions of services at one address. All goroutines share a few connections, or a single one if
+// the server answers in any order, as servers of this package do with TTHeader. Other servers process one call of a
+// connection at a time, so a client opens more connections to them while calls wait. As long as such a server is fast,
+// idempotent calls may be sent on a connection before earlier ones have been answered. All methods are safe for
+// concurrent use.
 type Client struct {
 	// Immutable after NewClient.
 	config     ClientConfig
@@ -44,24 +45,24 @@ type Client struct {
 	closing    chan struct{} // closed by Close and Shutdown
 	idempotent map[string]bool
 	small      *lane
-	now        func() time.Time // for the measurements of servers
+	now        func() time.Time // clock for measuring servers
 
 	closeOnce sync.Once
 
 	mu sync.Mutex
 	// Guarded by mu.
-	large *lane // for large messages; nil until there was one
+	large *lane // for large messages; nil until the first one
 
-	single atomic.Pointer[single] // atomic: a lane that takes all calls, or nil; written by lanes and callers
+	single atomic.Pointer[single] // atomic: the lane that takes all calls, or nil; written by lanes and callers
 
 	// Atomics, written by callers.
 	calls, bytes atomic.Int64 // in progress
 	refused      atomic.Uint64
-	largeReplies sync.Map // of *Function: functions that had large replies
+	largeReplies sync.Map // set of *Function: functions that have had large replies
 	anyLarge     atomic.Bool
 }
 
-// NewClient returns a client, which connects in the background. The client must be closed.
+// NewClient returns a client that connects in the background. The client must be closed.
 func NewClient(config ClientConfig) (*Client, error) { return newClient(config, time.Now) }
 
 func newClient(config ClientConfig, now func() time.Time) (*Client, error) {
@@ -87,7 +88,7 @@ func newClient(config ClientConfig, now func() time.Time) (*Client, error) {
 	return c, nil
 }
 
-// engineConfig returns the configuration of the engine of a lane, whose bounds are those of the client.
+// engineConfig returns the configuration of a lane's engine, which has the bounds of the client.
 func (c *Client) engineConfig(l *lane) pipe.Config {
 	endpoint := &driver.Endpoint{Addr: c.config.Addr, TLS: c.config.TLS, Dialer: c.config.Dialer}
 	timeout := c.config.Timeout
@@ -110,7 +111,7 @@ func (c *Client) engineConfig(l *lane) pipe.Config {
 }
 
 // Connect waits until a connection is up. If the first attempt to connect fails, Connect returns its error, and
-// attempts continue in the background. Calls do not need it.
+// attempts continue in the background. Calling Connect is optional.
 func (c *Client) Connect(ctx context.Context) error {
 	if err := c.small.engine.Connect(ctx); err != nil {
 		return c.fail.Named("connect", err)
@@ -118,9 +119,9 @@ func (c *Client) Connect(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the client: calls that were not sent fail with the outcome Closed, those in flight with
-// MaybeExecuted. It waits until all goroutines of the client have ended, so it must not be called by
-// ClientConfig.OnEvent. It may be called again.
+// Close closes the client. Calls that have not been sent fail with the outcome Closed, and calls in flight fail with
+// MaybeExecuted. Close waits until all goroutines of the client have ended, so it must not be called from
+// ClientConfig.OnEvent. Further calls do nothing.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.mu.Lock()
@@ -134,7 +135,7 @@ func (c *Client) Close() error {
 }
 
 // Shutdown rejects new calls, waits until those in progress have ended, and closes the client. If ctx ends first,
-// they are cut off and the error of ctx is returned.
+// Shutdown closes the client immediately and returns the error of ctx.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
 	tick := time.NewTicker(time.Millisecond)
@@ -150,7 +151,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(err, c.Close())
 }
 
-// A single lane takes all calls for some time, because the server has not enough threads for connections of two.
+// A single lane takes all calls until a given time, because the server does not have enough threads for the connections
+// of both lanes.
 type single struct {
 	lane  *lane
 	until time.Time
@@ -166,14 +168,14 @@ func (c *Client) other(l *lane) *lane {
 	return c.large
 }
 
-// makeRoom closes a connection of the other lane, because the server does not answer on any connection of l: it may
-// have a thread for each connection, and no more of them. It reports whether there was one.
+// makeRoom closes a connection of the other lane, because the server does not answer on any connection of l: it may use
+// one thread per connection and have none left. It reports whether there was a connection to close.
 func (c *Client) makeRoom(l *lane) bool {
 	other := c.other(l)
 	return other != nil && other.yield()
 }
 
-// drainOther makes the connections of the other lane end after their last replies, because their server ends.
+// drainOther closes the connections of the other lane after their last replies, because the server is shutting down.
 func (c *Client) drainOther(l *lane) {
 	if other := c.other(l); other != nil {
 		other.mu.Lock()
@@ -182,7 +184,8 @@ func (c *Client) drainOther(l *lane) {
 	}
 }
 
-// lane returns the lane for calls of size bytes, or of a function that had large replies.
+// lane returns the lane for a call of f whose arguments have size bytes. A function that has had large replies uses the
+// lane for large messages.
 func (c *Client) lane(f *Function, size int) *lane {
 	if s := c.single.Load(); s != nil {
 		if c.now().Before(s.until) {
@@ -203,7 +206,7 @@ func (c *Client) lane(f *Function, size int) *lane {
 	if c.large == nil {
 		select {
 		case <-c.closing:
-			return c.small // which refuses the call
+			return c.small // it refuses the call
 		default:
 		}
 		c.large = newLane(c)
@@ -211,8 +214,7 @@ func (c *Client) lane(f *Function, size int) *lane {
 	return c.large
 }
 
-// largeMessage is the size from which messages use separate connections, so that others do not wait
-// for them.
+// largeMessage is the size from which messages use separate connections, so that small ones do not wait for them.
 const largeMessage = 64 << 10
 
 // replied records the size of a reply.
@@ -225,10 +227,10 @@ func (c *Client) replied(f *Function, size int) {
 	}
 }
 
-// callCost is what a call is charged in addition to the bytes of its arguments.
+// callCost is the number of bytes that a call is charged in addition to its arguments.
 const callCost = 1 << 10
 
-// enter counts a call. If there are too many, it returns an error.
+// enter counts a call in progress. If there are too many, or the client is closed, it returns an error.
 func (c *Client) enter(size int) error {
 	select {
 	case <-c.closing:
@@ -247,13 +249,13 @@ func (c *Client) enter(size int) error {
 	return c.small.fail(slipstream.Overloaded, pipe.ErrOverloaded)
 }
 
-// leave ends what enter began.
+// leave undoes enter after the call has ended.
 func (c *Client) leave(size int) {
 	c.bytes.Add(-int64(2*size + callCost))
 	c.calls.Add(-1)
 }
 
-// unbounded reports whether calls may have no deadline.
+// unbounded reports whether calls without a deadline are possible.
 func (c *Client) unbounded() bool { return c.config.Timeout == noDeadline }
 
 // repeatable reports whether a function is idempotent.
@@ -262,18 +264,17 @@ func (c *Client) repeatable(in *Invocation) bool {
 	return f.Idempotent || len(c.idempotent) > 0 && (c.idempotent[f.Name] || c.idempotent[in.Service+"."+f.Name])
 }
 
-// ClientStats are the counters of a client since it was created, and its current
-// state.
+// ClientStats holds the counters of a client since it was created, and its current state.
 type ClientStats struct {
-	// Stats are the sums for all connections.
+	// Stats holds the totals over all connections.
 	slipstream.Stats
 	InProgress int  // calls
-	Waiting    int  // calls that wait for a connection
+	Waiting    int  // calls that are waiting for a connection
 	AnyOrder   bool // the server answers in any order
 	Large      int  // connections for large messages
 }
 
-// Stats returns the statistics of the client. It is cheap enough to be called once a second.
+// Stats returns the client's counters and current state. It is cheap enough to call once per second.
 func (c *Client) Stats() ClientStats {
 	c.mu.Lock()
 	large := c.large
@@ -291,7 +292,7 @@ func (c *Client) Stats() ClientStats {
 	return s
 }
 
-// String describes the client, for logs.
+// String returns a description of the client for logs.
 func (c *Client) String() string {
 	return fmt.Sprintf("thrift client of %s (%v)", c.config.Addr, c.format)
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// eachKind runs a test for a client of a server that answers in any order, and for one of a server that answers in order.
+// eachKind runs a test with a server that answers in any order, and with one that answers in order.
 func eachKind(t *testing.T, test func(t *testing.T, transport rpc.Transport)) {
 	for _, transport := range []rpc.Transport{rpc.TTHeader, rpc.Framed} {
 		t.Run(transport.String(), func(t *testing.T) { test(t, transport) })
 	}
 }
 
-// manyCalls makes calls of several callers, small ones and large ones.
+// manyCalls makes small and large calls from several goroutines.
 func manyCalls(t *testing.T, client *rpc.Client) {
 	t.Helper()
 	c := calc.NewCalculatorClient(client)
@@ -48,7 +48,7 @@ func manyCalls(t *testing.T, client *rpc.Client) {
 	all.Wait()
 }
 
-// A client proves its identity, and trusts only the server that its configuration names.
+// A client presents its certificate, and trusts only the server named in its configuration.
 func TestClientTLS(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	issue := func(name string) tls.Certificate {
@@ -78,7 +78,7 @@ func TestClientTLS(t *testing.T) {
 		}{
 			{"another name", "rpc.test", &tls.Config{RootCAs: authority.Pool, ServerName: "other.test"}},
 			{"another authority", "unknown authority", &tls.Config{RootCAs: testkit.NewAuthority(t).Pool, ServerName: "rpc.test"}},
-			{"no certificate of the client", "certificate required", &tls.Config{RootCAs: authority.Pool, ServerName: "rpc.test"}},
+			{"no client certificate", "certificate required", &tls.Config{RootCAs: authority.Pool, ServerName: "rpc.test"}},
 			{"no TLS", "", nil},
 		} {
 			config.TLS, config.Timeout, config.DialTimeout, config.Retries = bad.tls, time.Second, time.Second, -1

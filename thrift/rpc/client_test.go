@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// connect returns a client. Without a timeout, it has one that a slow machine does not reach.
+// connect returns a client. If no timeout is set, it uses one that is long enough for a slow machine.
 func connect(t *testing.T, c rpc.ClientConfig) *rpc.Client {
 	t.Helper()
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Minute)
@@ -36,7 +36,7 @@ func connectWith(t *testing.T, c rpc.ClientConfig) *rpc.Client {
 	return client
 }
 
-// eachTransport runs a test with each transport and protocol of clients.
+// eachTransport runs a test with each transport and protocol that clients support.
 func eachTransport(t *testing.T, test func(t *testing.T, c rpc.ClientConfig)) {
 	for _, transport := range []rpc.Transport{rpc.TTHeader, rpc.TTHeaderFramed, rpc.Framed, rpc.Buffered} {
 		for _, compact := range []bool{false, true} {
@@ -47,7 +47,7 @@ func eachTransport(t *testing.T, test func(t *testing.T, c rpc.ClientConfig)) {
 	}
 }
 
-// Results, declared exceptions, statuses and other errors arrive as such, in all formats.
+// Results, declared exceptions, statuses and other errors keep their type, in all formats.
 func TestResultsOfCalls(t *testing.T) {
 	h := new(calculator)
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -132,8 +132,8 @@ func kindOf(err error) int32 {
 	return -1
 }
 
-// Every caller gets its own reply, however many there are. A server that answers in any order needs one connection, unless
-// it is slow to say so.
+// Every caller gets its own reply, however many callers there are. A server that answers in any order needs one
+// connection, unless it is slow to announce it.
 func TestManyCallers(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)), calc.NewClockService(clock{}))
 	eachTransport(t, func(t *testing.T, config rpc.ClientConfig) {
@@ -157,7 +157,7 @@ func TestManyCallers(t *testing.T) {
 	})
 }
 
-// callMany calls two services with many callers.
+// callMany calls two services from many goroutines.
 func callMany(t *testing.T, client *rpc.Client) {
 	t.Helper()
 	c, other := calc.NewCalculatorClient(client), calc.NewClockClient(client)
@@ -180,7 +180,7 @@ func callMany(t *testing.T, client *rpc.Client) {
 	all.Wait()
 }
 
-// The deadline of a call is that of the handler's context, and of the handler's own calls.
+// The handler's context, and the calls that the handler makes, have the deadline of the call.
 func TestDeadlinesTravel(t *testing.T) {
 	seen := make(chan time.Duration, 4)
 	h := &calculator{seen: func(ctx context.Context) {
@@ -226,7 +226,7 @@ func TestDeadlinesTravel(t *testing.T) {
 		c := calc.NewCalculatorClient(connect(t, rpc.ClientConfig{Addr: late.Addr().String(), Timeout: timeout}))
 		err := c.Fail(t.Context(), "wait")
 		if slipstream.OutcomeOf(err) == slipstream.NotSent && timeout < patience {
-			continue // the machine was too slow to send it
+			continue // the machine was too slow to send the call
 		}
 		if !errors.Is(err, context.DeadlineExceeded) && kindOf(err) != thrift.InternalError {
 			t.Errorf("a slow handler: %v", err)
@@ -235,7 +235,7 @@ func TestDeadlinesTravel(t *testing.T) {
 	}
 }
 
-// Metadata travels with calls. Persistent values are passed on with the calls that a handler makes, others are not.
+// Metadata is sent with calls. Persistent values are passed on with the calls that a handler makes; others are not.
 func TestMetaTravels(t *testing.T) {
 	seen := make(chan []rpc.Meta, 1)
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(&calculator{seen: func(ctx context.Context) { seen <- rpc.Received(ctx) }}))
@@ -257,7 +257,7 @@ func TestMetaTravels(t *testing.T) {
 	}
 }
 
-// Calls beyond the bounds fail before they are sent.
+// Calls that exceed the limits fail before they are sent.
 func TestBoundsOfClients(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -300,7 +300,7 @@ func TestBoundsOfClients(t *testing.T) {
 	}
 }
 
-// While a server restarts, calls wait for it or are repeated, and none is cut.
+// While a server restarts, calls wait for it or are retried, and none is lost.
 func TestRestartUnderLoad(t *testing.T) {
 	h := new(calculator)
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -327,7 +327,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	for range 3 {
 		testkit.Eventually(t, patience, func() error {
 			if s.Stats().Done < 1000 {
-				return errors.New("there are few calls")
+				return errors.New("there have been too few calls")
 			}
 			return nil
 		})
@@ -355,7 +355,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	}
 }
 
-// Calls of a client that was closed fail, each once, and say whether the server has them.
+// When a client is closed, its calls fail, and each error says whether the server may have executed the call.
 func TestClosedClient(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -374,7 +374,7 @@ func TestClosedClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := c.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a call that waited without success: %v", err)
+		t.Errorf("a call that waited in vain: %v", err)
 	}
 	client.Close()
 	close(h.gate)
@@ -391,7 +391,7 @@ func TestClosedClient(t *testing.T) {
 	client.Close()
 }
 
-// A server that cannot be reached costs a call the time that the configuration says.
+// If the server cannot be reached, a call waits for the configured time.
 func TestNoServer(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewClockService(clock{}))
 	addr := s.Addr().String()
@@ -427,7 +427,7 @@ func TestWrongClientConfig(t *testing.T) {
 	}
 }
 
-// A client learns that its server answers in any order although the first call takes long.
+// A client learns that its server answers in any order even if the first call takes long.
 func TestSlowHandlerOfFirstCall(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -455,7 +455,7 @@ func TestSlowHandlerOfFirstCall(t *testing.T) {
 	}
 }
 
-// Large messages, and functions that had large replies, use separate connections.
+// Large messages, and functions that have had large replies, use separate connections.
 func TestLargeMessagesHaveTheirOwnConnection(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)))
 	for name, call := range map[string]func(c *calc.CalculatorClient) error{

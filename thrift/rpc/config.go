@@ -21,76 +21,78 @@ type ClientConfig struct {
 	// Addr is host:port, or the path of a Unix socket if it begins with a slash. A host name is
 	// resolved again whenever a connection is opened.
 	Addr string
-	// Transport says how messages are delimited. Apache Thrift needs Framed or Buffered.
+	// Transport is how messages are delimited. Apache Thrift servers need Framed or Buffered.
 	Transport Transport
-	// Compact selects the Compact protocol, in place of the Binary protocol.
+	// Compact selects the Compact protocol instead of the Binary protocol.
 	Compact bool
-	// Protobuf selects messages of Protobuf, as Kitex sends them, in place of those of Thrift: see package protobufrpc. They
-	// are always in a frame, so TTHeader is the same as TTHeaderFramed.
+	// Protobuf selects Protobuf messages, as Kitex sends them, instead of Thrift messages: see package protobufrpc. They
+	// are always framed, so TTHeader is the same as TTHeaderFramed.
 	Protobuf bool
-	// Multiplexed writes the name of the service before that of the function, as Apache's
-	// TMultiplexedProtocol does. TTHeader has a different field for it.
+	// Multiplexed prefixes function names with the service name, as Apache's TMultiplexedProtocol does. It is not for
+	// TTHeader, which sends the service name in the header.
 	Multiplexed bool
 	// TLS, if not nil, encrypts connections. An empty ServerName is taken from Addr.
 	TLS *tls.Config
-	// Dialer, if not nil, opens connections in place of package net. The network is "tcp" or "unix".
-	// TLS, if set, is spoken over what it returns.
+	// Dialer, if not nil, opens connections in place of package net. The network is "tcp" or "unix". If TLS is set, it
+	// runs over the returned connection.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Timeout bounds a call, including its retries. It is a deadline for calls whose contexts have
-	// none or a later one. If zero, it is 10 s; if negative, only the context bounds a call.
+	// Timeout limits the duration of a call, including its retries. The earlier of it and the context's deadline applies.
+	// If zero, it defaults to 10 s; if negative, only the context limits a call.
 	Timeout time.Duration
-	// DialTimeout bounds opening a connection, and how long calls wait while there is none. If zero, it is
-	// 5 s.
+	// DialTimeout limits how long opening a connection may take, and how long calls wait while there is none. If zero, it
+	// defaults to 5 s.
 	DialTimeout time.Duration
-	// FailFast makes calls fail immediately, as NotSent, while the server cannot be connected to.
+	// FailFast makes calls fail immediately, as NotSent, while the server is unreachable.
 	FailFast bool
-	// Retries is how often a call that failed is sent again, if that cannot execute it twice. If zero, it is
-	// 3; if negative, calls are not repeated.
+	// Retries is the maximum number of times that a failed call is retried. Only calls that are idempotent or were not
+	// executed are retried. If zero, it defaults to 3; if negative, calls are not retried.
 	Retries int
-	// Budget, if not nil, bounds repetitions of calls that the server may have got. Clients of one service may share it.
+	// Budget, if not nil, bounds the retries of calls that the server may have received. The clients of a service may
+	// share it.
 	Budget *Budget
-	// Backoff is the first pause between attempts to connect and between retries of a call; it
-	// doubles and is jittered. If zero, it is 20 ms. MaxBackoff bounds it. If zero, it is 2 s.
+	// Backoff is the first pause between attempts to connect and between retries of a call; it doubles with each failure,
+	// with jitter, up to MaxBackoff. If zero, they default to 20 ms and 2 s.
 	Backoff, MaxBackoff time.Duration
-	// Idempotent adds functions to those that are declared to be idempotent: the name of a function, or
-	// that of its service, a dot, and that of the function.
+	// Idempotent lists functions that are idempotent in addition to those declared so in the IDL: the name of a function,
+	// or the names of service and function joined by a dot.
 	Idempotent []string
 
-	// MaxConnections bounds the connections to a server that answers in order: calls wait when all are in use.
-	// If zero, it is 1,024, the maximum. Servers that answer in any order need one.
+	// MaxConnections is the maximum number of connections to a server that answers in order: calls wait when all are in
+	// use. If zero, it defaults to 1,024, the maximum. A server that answers in any order needs only one.
 	MaxConnections int
-	// Depth is how many idempotent calls such a server may have of one connection. If zero, it is decided by
-	// how fast the server is; 1 makes it one call at a time.
+	// Depth is the number of idempotent calls in flight on one connection to such a server. If zero, it depends on how
+	// fast the server is; 1 means one call at a time.
 	Depth int
-	// MaxCalls bounds the calls in progress. Further ones fail as Overloaded. If zero, it is 65,536.
+	// MaxCalls is the maximum number of calls in progress. Further ones fail with Overloaded. If zero, it defaults to
+	// 65,536.
 	MaxCalls int
-	// MaxBytes bounds the arguments of calls in progress, in bytes of their encoding, which count twice
-	// because they are copied. Calls that exceed it fail as Overloaded. If zero, it is 256 MiB.
+	// MaxBytes bounds the encoded arguments of calls in progress, in bytes. They count twice because they are copied.
+	// Calls that exceed it fail with Overloaded. If zero, it defaults to 256 MiB.
 	MaxBytes int
-	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A call whose
-	// message would be larger fails; a larger reply ends its connection.
+	// MaxMessage is the maximum size of a message in bytes, including its header. If zero, it defaults to 16 MiB. A call
+	// whose message would be larger fails; if a larger reply arrives, the connection is closed.
 	MaxMessage int
-	// MaxMemory limits the memory of the result of a call: see thrift.Reader.MaxMemory.
+	// MaxMemory limits the memory of a call's result: see thrift.Reader.MaxMemory.
 	MaxMemory int
 
 	// Observer, if not nil, is notified of every call.
 	Observer slipstream.Observer
-	// Calls that take at least SlowThreshold are reported to OnSlow. Both must be set, or neither.
+	// OnSlow is called for calls that take at least SlowThreshold. Both must be set, or neither.
 	SlowThreshold time.Duration
 	OnSlow        func(slipstream.Observation)
-	// OnEvent, if not nil, is notified when connections come and go. It must not block.
+	// OnEvent, if not nil, is called when connections are opened and lost. It must not block.
 	OnEvent func(slipstream.Event)
 }
 
 const (
 	defaultClientCalls = 1 << 16
 	defaultClientBytes = 256 << 20
-	// mostFunctionName bounds the names that a client calls, so that its messages are readable for its server.
+	// mostFunctionName bounds the names that a client sends, so that its server accepts the messages.
 	mostFunctionName = 16 << 10
 )
 
-// withDefaults returns c with the defaults of fields that are zero.
+// withDefaults returns c with zero fields replaced by their defaults.
 func (c ClientConfig) withDefaults() ClientConfig {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	if c.Timeout < 0 {
@@ -106,7 +108,7 @@ func (c ClientConfig) withDefaults() ClientConfig {
 	return c
 }
 
-// check returns an error if a field has a value that it cannot have.
+// check returns an error if a field has an invalid value.
 func (c *ClientConfig) check() error {
 	const check driver.Check = "thrift/rpc"
 	if err := check.Addr(c.Addr); err != nil {
@@ -115,21 +117,21 @@ func (c *ClientConfig) check() error {
 	return c.Validate()
 }
 
-// Validate returns an error if a field other than Addr has a value that it cannot have.
+// Validate returns an error if a field other than Addr has an invalid value.
 func (c *ClientConfig) Validate() error {
 	const check driver.Check = "thrift/rpc"
 	if int(c.Transport) >= len(transports) {
 		return fmt.Errorf("%s: %v, expected TTHeader, TTHeaderFramed, Framed or Buffered", check, c.Transport)
 	}
 	if c.Multiplexed && transports[c.Transport].HasHeader() {
-		return fmt.Errorf("%s: Multiplexed is for the transports Framed and Buffered; %v has the name of the service in its header", check, c.Transport)
+		return fmt.Errorf("%s: Multiplexed is for the transports Framed and Buffered; %v sends the service name in its header", check, c.Transport)
 	}
 	if c.Protobuf && (c.Compact || c.Multiplexed || c.Transport == Buffered) {
-		return fmt.Errorf("%s: Protobuf with Compact, Multiplexed or Buffered, which are for messages of Thrift; expected TTHeader or Framed", check)
+		return fmt.Errorf("%s: Protobuf cannot be combined with Compact, Multiplexed or Buffered; use TTHeader or Framed", check)
 	}
 	for _, name := range c.Idempotent {
 		if name == "" || strings.Count(name, ".") > 1 {
-			return fmt.Errorf("%s: the idempotent function %q, expected a name such as get or Catalog.get", check, name)
+			return fmt.Errorf("%s: invalid idempotent function %q; expected a name such as get or Catalog.get", check, name)
 		}
 	}
 	if err := check.Numbers(

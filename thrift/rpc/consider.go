@@ -2,31 +2,31 @@ package rpc
 
 import "time"
 
-// Servers with few threads accept connections that they do not serve. When the server is silent on two new ones for
-// longer than twice the slowest of the last calls, or on one for 0.5 s, one of the others is closed, so that its
-// thread takes a silent one, and for 30 s no more are opened. If a lane has no others, the other lane closes one of
-// its connections; if that helped, all calls use one lane for 30 s.
+// Servers with few threads accept connections that they do not serve. If the server is silent on two new connections
+// for longer than twice the duration of the slowest recent call, or on one for 0.5 s, one of the other connections is
+// closed so that its thread can serve a silent one, and no more are opened for 30 s. If a lane has no other connection,
+// the other lane closes one of its own; if that helped, all calls use one lane for 30 s.
 
 const (
-	// idleEvery is how often connections are checked while no call waits.
+	// idleEvery is the interval between checks of connections while no call waits.
 	idleEvery = time.Second
-	// idlePeriod is the time over which the connections in use are counted. Those that were not in use in two
+	// idlePeriod is the time over which the connections in use are counted. Connections that were not needed in two
 	// periods are closed.
 	idlePeriod = 30 * time.Second
-	// leastSilence is how long a server may be silent on new connections, in any case, and oneSilence how long on
-	// one of them, which may have got a slow call.
+	// leastSilence is the minimum time that a server may be silent on new connections, and oneSilence the time for a
+	// single one, which may have received a slow call.
 	leastSilence = 25 * time.Millisecond
 	oneSilence   = 500 * time.Millisecond
-	// helpPatience is how soon a reply must come after a connection of the other lane was closed for
-	// the closing to count as its cause.
+	// helpPatience is how soon a reply must arrive after a connection of the other lane was closed for the reply to be
+	// attributed to the closing.
 	helpPatience = 200 * time.Millisecond
-	// longSilence is how long a new connection is waited for, at least, before others are opened.
+	// longSilence is the minimum time to wait for an answer on a new connection before others are opened.
 	longSilence = 100 * time.Millisecond
-	// lostPatience is how long the replies to calls that were given up are awaited, if a connection has no others.
+	// lostPatience is how long to wait for the replies to abandoned calls if a connection has no other calls.
 	lostPatience = 10 * time.Second
 )
 
-// schedule makes consider run after d, or earlier. The caller holds mu.
+// schedule makes consider run after d or earlier. The caller must hold mu.
 func (l *lane) schedule(d time.Duration) {
 	if !l.closed && (l.pending == 0 || d < l.pending) {
 		l.pending = d
@@ -34,7 +34,7 @@ func (l *lane) schedule(d time.Duration) {
 	}
 }
 
-// consider opens and closes connections. It runs in a timer, which close stops.
+// consider opens and closes connections. It runs on a timer, which close stops.
 func (l *lane) consider() {
 	now := l.client.now()
 	l.mu.Lock()
@@ -71,11 +71,11 @@ func (l *lane) consider() {
 		l.mu.Unlock()
 	}
 	if grown {
-		l.engine.SetSockets(places) // it fails only if the client is closed
+		l.engine.SetSockets(places) // fails only if the client is closed
 	}
 }
 
-// scheduleNext schedules the next round. The caller holds mu.
+// scheduleNext schedules the next round. The caller must hold mu.
 func (l *lane) scheduleNext() {
 	soon, old, later, silent := l.waiting() > 0, false, len(l.conns) > 1, false
 	for _, c := range l.conns {
@@ -93,8 +93,8 @@ func (l *lane) scheduleNext() {
 	}
 }
 
-// adapt changes the number of places. If there will be fewer, it returns the connections to close. The caller
-// holds mu.
+// adapt changes the number of connections that the lane may have. If there will be fewer, it returns the connections to
+// close. The caller must hold mu.
 func (l *lane) adapt(now time.Time) (removed []*conn) {
 	s := state{now: now, conns: l.places, waiting: l.waiting(), replies: l.replies, slow: l.slow.get()}
 	rising := false
@@ -107,7 +107,7 @@ func (l *lane) adapt(now time.Time) (removed []*conn) {
 	if s.answered == 0 {
 		return nil
 	}
-	if rising { // calls that are idempotent will have room on the connections that there are
+	if rising { // idempotent calls will have room on the existing connections
 		s.waiting = l.others.n
 	}
 	next := l.growth.next(s)
@@ -120,14 +120,14 @@ func (l *lane) adapt(now time.Time) (removed []*conn) {
 	return removed
 }
 
-// helper returns a connection to close because the server does not answer on a new one: it may have a thread for
-// each connection, and no more of them. If no connection of the lane has answered, starved is true. The caller holds mu.
+// helper returns a connection to close because the server does not answer on a new one: it may use one thread per
+// connection and have none left. If no connection of the lane has answered, starved is true. The caller must hold mu.
 func (l *lane) helper(now time.Time) (found *conn, starved bool) {
 	silent, longest := (*conn)(nil), time.Duration(0)
 	n := 0
 	for _, c := range l.conns {
 		least := max(2*l.slow.get(), leastSilence)
-		if c.helped > 0 { // the server took another one
+		if c.helped > 0 { // the server served another connection instead
 			least = max(least, oneSilence<<min(c.helped, 10))
 		}
 		if d := now.Sub(c.since); c.busy > 0 && !c.answered && !c.anyOrder.Load() && d > least {
@@ -146,8 +146,9 @@ func (l *lane) helper(now time.Time) (found *conn, starved bool) {
 	return found, found == nil
 }
 
-// answering returns a connection that has answered and can be closed, or nil: an idle one if there is one. A server that
-// answers in any order has no thread for each connection. The caller holds mu.
+// answering returns a connection that has answered and can be closed, preferably an idle one, or nil. It ignores
+// connections whose server answers in any order, because such a server does not use one thread per connection. The
+// caller must hold mu.
 func (l *lane) answering() (found *conn) {
 	for _, c := range l.conns {
 		if c.answered && !c.anyOrder.Load() && l.takes(c) && c.oneways == 0 && (found == nil || c.busy == 0) {
@@ -171,8 +172,8 @@ func (l *lane) yield() bool {
 	return c != nil
 }
 
-// abandoned adds connections whose server owes only replies without waiting callers: those that end
-// anyway, and those whose server has been silent for long. The caller holds mu.
+// abandoned adds connections on which only replies to abandoned calls are outstanding: those that are being closed
+// anyway, and those whose server has been silent for lostPatience. The caller must hold mu.
 func (l *lane) abandoned(now time.Time, d *departures) {
 	for _, c := range l.conns {
 		switch {
@@ -186,7 +187,7 @@ func (l *lane) abandoned(now time.Time, d *departures) {
 	}
 }
 
-// surplus adds connections that were not in use for some time. The caller holds mu.
+// surplus adds connections that were not needed for some time. The caller must hold mu.
 func (l *lane) surplus(now time.Time, d *departures) {
 	if now.Sub(l.period) < idlePeriod {
 		return

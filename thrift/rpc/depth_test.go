@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The depth rises while the calls of a connection take the server little time together, and falls when they do not.
+// The depth rises while the server needs little time for all calls of a connection, and falls otherwise.
 func TestDepthRule(t *testing.T) {
 	var d depth
 	now := time.Unix(1000, 0)
@@ -73,7 +73,7 @@ func TestDepthRule(t *testing.T) {
 	if d.pause != firstDepthPause {
 		t.Errorf("the pause is %v after a long time without a fall, want %v", d.pause, firstDepthPause)
 	}
-	// It is halved, without a pause, while the calls do not fit.
+	// The depth is halved, without a pause, while the calls exceed the budget.
 	busy := depth{}
 	for _, row := range []struct {
 		each time.Duration
@@ -102,7 +102,7 @@ func TestDepthRule(t *testing.T) {
 	}
 }
 
-// server is one that answers rate calls a second on each connection, and at most most in all.
+// simulatedServer answers rate calls per second on each connection, and at most most in total.
 type simulatedServer struct {
 	rate, most float64
 	replies    float64
@@ -112,7 +112,7 @@ func (s *simulatedServer) work(conns int, d time.Duration) {
 	s.replies += min(s.rate*float64(conns), s.most) * d.Seconds()
 }
 
-// simulate returns the number of connections after some time with waiting calls.
+// simulate returns the number of connections after calls have waited for the duration d.
 func simulate(g *growth, s *simulatedServer, conns, callers int, now *time.Time, d time.Duration) int {
 	for until := now.Add(d); now.Before(until); *now = now.Add(growthEvery) {
 		s.work(min(conns, callers), growthEvery)
@@ -144,12 +144,12 @@ func TestGrowthRule(t *testing.T) {
 			t.Errorf("%s: %d connections, want %d to %d", row.name, n, row.least, row.want)
 		}
 	}
-	// With many callers, enough connections are up soon.
+	// With many callers, enough connections are opened soon.
 	many, slowly := growth{most: 1024}, simulatedServer{100, 1e9, 0}
 	if n := simulate(&many, &slowly, 1, 1000, &now, 300*time.Millisecond); n < 500 {
 		t.Errorf("%d connections after 0.3 s, want at least 500", n)
 	}
-	// New connections that have not answered yet are awaited.
+	// The number does not grow while a new connection has not answered yet.
 	g := growth{most: 100}
 	for range 1000 {
 		now = now.Add(growthEvery)
@@ -157,7 +157,7 @@ func TestGrowthRule(t *testing.T) {
 			t.Fatalf("%d connections, although one of 2 has not answered", n)
 		}
 	}
-	// A server that starves connections gets no more of them for a while.
+	// A server that does not answer on a connection gets no more of them for a while.
 	g, s := growth{most: 100}, simulatedServer{1000, 1e9, 0}
 	g.starve(2, now)
 	if n := simulate(&g, &s, 2, 50, &now, 20*time.Second); n != 2 {
@@ -168,19 +168,19 @@ func TestGrowthRule(t *testing.T) {
 	}
 }
 
-// Replies are acknowledged immediately on a new connection, and on one whose server was seen to wait.
+// Replies are acknowledged immediately on a new connection, and on one whose server has been observed to wait.
 func TestAcksRule(t *testing.T) {
 	var a acks
 	for i := range 2 * ackTrials {
 		if got := a.needed(time.Millisecond); got != (i < ackTrials) {
-			t.Fatalf("reply %d: acknowledged at once: %v", i, got)
+			t.Fatalf("reply %d: acknowledged immediately: %v", i, got)
 		}
 	}
 	if a.needed(200 * time.Millisecond) {
-		t.Error("a server that is slow is taken for one that waits")
+		t.Error("a slow server is taken for one that waits for acknowledgments")
 	}
 	if !a.needed(40*time.Millisecond) || !a.needed(time.Millisecond) {
-		t.Error("the replies of a server that waits are not acknowledged at once")
+		t.Error("the replies of a server that waits are not acknowledged immediately")
 	}
 }
 
@@ -200,8 +200,8 @@ func TestSlowest(t *testing.T) {
 	}
 }
 
-// Connections are replaced after the server has closed an idle one, but not if it does that with those that were idle
-// for a certain time.
+// Connections are replaced after the server closed an idle one, unless it always closes connections that have been idle
+// for the same time.
 func TestIdleTimeoutOfServer(t *testing.T) {
 	var n notices
 	now := time.Now()
@@ -217,7 +217,7 @@ func TestIdleTimeoutOfServer(t *testing.T) {
 			t.Fatal("no trial")
 		}
 		if l.try(gone, now) {
-			t.Error("two trials together")
+			t.Error("two trials at the same time")
 		}
 		l.conns = append(l.conns, opened)
 		l.tried(opened, now)
@@ -231,7 +231,7 @@ func TestIdleTimeoutOfServer(t *testing.T) {
 	}
 	alone := &lane{closed: true}
 	if alone.try(&conn{answered: true}, now) {
-		t.Error("a trial for a connection that was the only one")
+		t.Error("a trial for the only connection")
 	}
 	alone.conns = []*conn{new(conn)}
 	if alone.try(new(conn), now) {

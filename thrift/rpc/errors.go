@@ -8,10 +8,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// StatusError is an error of the application: a number that is not 0, a text, and details. Kitex
-// calls it a business status. It travels in the header of a reply, so only clients that use
-// TTHeader receive it as such; others receive a [thrift.ApplicationException] with its text. Handlers may
-// also return errors of Kitex's package kerrors, whose FromBizStatusError finds a StatusError.
+// StatusError is an application error with a nonzero code, a message, and details. Kitex calls it a business status. It
+// is sent in the header of a reply, so only clients that use TTHeader receive it; others receive a
+// [thrift.ApplicationException] with its message. Handlers may also return errors of Kitex's package kerrors, whose
+// FromBizStatusError finds a StatusError.
 type StatusError struct {
 	Code    int32
 	Message string
@@ -21,8 +21,7 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Code, e.Message) }
 
-// BizStatusCode returns Code. It is a part of the interface that Kitex has for such errors, as BizMessage and
-// BizExtra are.
+// BizStatusCode returns Code. BizStatusCode, BizMessage and BizExtra implement Kitex's interface for such errors.
 func (e *StatusError) BizStatusCode() int32 { return e.Code }
 
 // BizMessage returns Message.
@@ -31,7 +30,7 @@ func (e *StatusError) BizMessage() string { return e.Message }
 // BizExtra returns Details.
 func (e *StatusError) BizExtra() map[string]string { return e.Details }
 
-// statusOf returns the status of the application in an error, or nil if there is none.
+// statusOf returns the application status in an error's chain, or nil if there is none.
 func statusOf(err error) *StatusError {
 	s, ok := errors.AsType[interface {
 		error
@@ -45,8 +44,8 @@ func statusOf(err error) *StatusError {
 	return &StatusError{Code: s.BizStatusCode(), Message: s.BizMessage(), Details: s.BizExtra()}
 }
 
-// InvalidCallError is the cause of the error of a call that cannot be sent to any server: its arguments cannot be
-// encoded, or its message is larger than ClientConfig.MaxMessage.
+// InvalidCallError is the cause when a call cannot be sent to any server: its arguments cannot be encoded, or its
+// message is larger than ClientConfig.MaxMessage.
 type InvalidCallError struct{ Err error }
 
 // Error returns the text of the cause.
@@ -55,16 +54,16 @@ func (e *InvalidCallError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InvalidCallError) Unwrap() error { return e.Err }
 
-// KindRefused is the kind of the exception with which a [Server] answers a call that it has not
-// executed, and will not: there were too many, or the deadline had passed. A handler cannot
-// return it: the server replaces it with thrift.InternalError.
+// KindRefused is the kind of the exception with which a [Server] answers a call that it did not and will not execute:
+// there were too many calls, or the deadline had passed. A handler cannot return it: the server replaces it with
+// thrift.InternalError.
 const KindRefused = 0x736c7001
 
 // keyRefused is the key in the header of such an answer. Its value is the reason.
 const keyRefused = "slipstream-refused"
 
-// keyAnyOrder is the key in the headers of a [Client] by which it asks the server whether it answers
-// in any order, and in that of the message by which a [Server] says so.
+// keyAnyOrder is the header key with which a [Client] asks whether the server answers in any order, and with which a
+// [Server] announces that it does.
 const keyAnyOrder = frame.KeyAnyOrder
 
 // refusal returns the exception of a call that is not executed.

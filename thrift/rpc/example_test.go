@@ -13,15 +13,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// The handler of a service of the IDL: it has a method for each function.
+// wallClock is the handler of a service in the IDL. It has a method for each function.
 type wallClock struct{}
 
 func (wallClock) Now(context.Context) (int64, error) { return time.Now().Unix(), nil }
 
 func (wallClock) Echo(_ context.Context, text string) (string, error) { return text, nil }
 
-// A server runs until the program is signaled to stop, and then answers the calls that it
-// has received.
+// A server runs until the program receives a signal to stop, and then answers the calls that it has received.
 func ExampleServer() {
 	s, err := rpc.NewServer(rpc.ServerConfig{}, calc.NewClockService(wallClock{}))
 	if err != nil {
@@ -58,13 +57,13 @@ func ExampleClient() {
 	defer client.Close()
 	text, err := calc.NewClockClient(client).Echo(context.Background(), "hello")
 	if err != nil {
-		log.Fatal(err, slipstream.SafeToRetry(err)) // whether it was certainly not executed
+		log.Fatal(err, slipstream.SafeToRetry(err)) // whether the call was certainly not executed
 	}
 	fmt.Println(text)
 	// Output: hello
 }
 
-// logged is middleware: it wraps a client, and is passed to generated clients instead of it.
+// logged is middleware: it wraps a client and is passed to generated clients in its place.
 type logged struct{ rpc.Caller }
 
 func (l logged) Call(ctx context.Context, in rpc.Invocation) error {

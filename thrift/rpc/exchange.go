@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// exchange is a call of a client, with its attempts. It belongs to the goroutine of the caller.
+// exchange is a call of a client, with all of its attempts. It is used only by the caller's goroutine.
 type exchange struct {
 	client     *Client
 	in         *Invocation
@@ -27,12 +27,12 @@ type exchange struct {
 	message    []byte
 	arguments  int   // offset of the arguments in message
 	timeout    int   // offset of the deadline in message, or 0
-	lent       *lent // nil if no attempt has sent message from where it is
+	lent       *lent // nil if no attempt has sent message without copying it
 	reply      int   // size of the last reply
 }
 
-// Call implements [Caller]. Errors are of type *slipstream.Error; they wrap a *thrift.ApplicationException if the server
-// has answered with one, and a *StatusError for a status of the application.
+// Call implements [Caller]. Errors are of type *slipstream.Error; they wrap a *thrift.ApplicationException or a
+// *StatusError if the server answered with one.
 func (c *Client) Call(ctx context.Context, in Invocation) error {
 	size, err := sizeOf(&in)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Client) Call(ctx context.Context, in Invocation) error {
 	return failure
 }
 
-// sizeOf returns the size of the arguments and of the function's name. A panic of the arguments is an error.
+// sizeOf returns the size of the arguments and of the function's name. If computing it panics, it returns an error.
 func sizeOf(in *Invocation) (size int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -75,19 +75,19 @@ func sizeOf(in *Invocation) (size int, err error) {
 	return in.Args.SizeThrift() + len(in.Function.Name), nil
 }
 
-// named returns an error with the name of the function.
+// named adds the name of the function to an error.
 func (c *Client) named(in *Invocation, err error) *slipstream.Error {
 	return c.fail.Named(in.Function.Name, err)
 }
 
-// run makes attempts until one is the last. It returns nil if there is a result.
+// run makes attempts until one is final. It returns nil if there is a result.
 func (x *exchange) run(ctx context.Context, size int) *slipstream.Error {
 	c := x.client
 	if err := x.encode(ctx, size); err != nil {
 		return x.invalid(err)
 	}
 	if n := len(x.message); n > c.config.MaxMessage {
-		return x.invalid(fmt.Errorf("the message has %d bytes; the limit is %d", n, c.config.MaxMessage))
+		return x.invalid(fmt.Errorf("the message is %d bytes long; the limit is %d", n, c.config.MaxMessage))
 	}
 	x.lane = c.lane(x.in.Function, len(x.message))
 	for x.loop.Made = 1; ; x.loop.Made++ {
@@ -103,7 +103,7 @@ func (x *exchange) invalid(err error) *slipstream.Error {
 	return x.client.fail.NotSent(x.in.Function.Name, &InvalidCallError{err})
 }
 
-// encode encodes the message. A panic of the arguments, such as a list with an element that is nil, is an error.
+// encode encodes the message. If encoding the arguments panics, as for a list with a nil element, it returns an error.
 func (x *exchange) encode(ctx context.Context, size int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -113,7 +113,7 @@ func (x *exchange) encode(ctx context.Context, size int) (err error) {
 	c, in, f := x.client, x.in, x.client.format
 	name := in.Function.Name
 	if len(name)+len(in.Service) > mostFunctionName {
-		return fmt.Errorf("the names of service and function have %d bytes; the limit is %d", len(name)+len(in.Service), mostFunctionName)
+		return fmt.Errorf("the service and function names have %d bytes; the limit is %d", len(name)+len(in.Service), mostFunctionName)
 	}
 	compact, ok := in.Args.(thrift.CompactStruct)
 	if f.Compact && !ok {
@@ -178,10 +178,10 @@ func (x *exchange) hasDeadline() bool {
 	return !x.client.unbounded() || !x.until.Equal(x.loop.Start.Add(noDeadline))
 }
 
-// timeoutDigits is the number of digits of a deadline in a header, in milliseconds: a day has as many.
+// timeoutDigits is the number of digits for a timeout in a header, in milliseconds; a day needs as many.
 const timeoutDigits = 8
 
-// putTimeout writes the time that is left into the header. It reports whether there is any.
+// putTimeout writes the remaining time into the header. It reports whether any time remains.
 func (x *exchange) putTimeout() bool {
 	left := time.Until(x.until)
 	if left <= 0 {
@@ -198,7 +198,7 @@ func (x *exchange) putTimeout() bool {
 	return true
 }
 
-// attempt sends the call, and reads the reply.
+// attempt sends the call and reads the reply.
 func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Error) {
 	c, l := x.client, x.lane
 	to, late, err := l.take(ctx, x.until, x.idempotent)
@@ -213,7 +213,7 @@ func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Er
 	if !x.putTimeout() {
 		err = l.fail(slipstream.NotSent, context.DeadlineExceeded)
 	} else {
-		if late || x.loop.Made > 1 { // the engine counts from now
+		if late || x.loop.Made > 1 { // the engine's timeout starts only now
 			ctx = &bounded{ctx, x.until}
 		}
 		inline := k.Frame
@@ -224,14 +224,14 @@ func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Er
 			k.SetBody(x.lend())
 		}
 		err = l.engine.Do(ctx, k)
-		k.Frame = inline // the engine has a copy of it, or of what precedes the arguments
+		k.Frame = inline // the engine has copied the message, or the part before the arguments
 	}
 	l.release(to, x.in.Function.Oneway, err)
 	defer k.Release()
 	if err != nil {
 		failure := c.named(x.in, err)
 		if failure.Outcome == slipstream.NotSent && errors.Is(err, pipe.ErrPinLost) {
-			return attempt.Immediately, failure // the connection began to end after it was chosen
+			return attempt.Immediately, failure // the connection started to close after it was chosen
 		}
 		return c.retry.Verdict(failure, x.idempotent), failure
 	}
@@ -243,7 +243,7 @@ func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Er
 	return attempt.Final, x.decode(k)
 }
 
-// bounded is a context with an earlier deadline. The engine needs nothing but the deadline, so it has no timer.
+// bounded is a context with an earlier deadline. The engine uses only the deadline, so there is no timer.
 type bounded struct {
 	context.Context
 	at time.Time
@@ -265,7 +265,7 @@ func (x *exchange) decode(k *pipe.Call) *slipstream.Error {
 			err = thrift.Err(body, 0)
 		}
 	}
-	if err != nil { // the scanner has read it before
+	if err != nil { // cannot happen: the scanner has parsed it
 		return c.fail.Executed(name, err)
 	}
 	if head.Type == thrift.Exception {
@@ -298,7 +298,7 @@ func (x *exchange) failed(m frame.Message, body int) *slipstream.Error {
 	return c.fail.With(name, outcome, &e)
 }
 
-// readStatus returns the status of the application in a header, or nil if there is none.
+// readStatus returns the application status in a header, or nil if there is none.
 func readStatus(info *frame.Info) *StatusError {
 	if !info.HasKeys() {
 		return nil

@@ -1,10 +1,10 @@
 package rpc
 
-// NewClientAt is NewClient with a clock for the measurements of servers.
+// NewClientAt is like NewClient, but with a clock for measuring servers.
 var NewClientAt = newClient
 
-// NewServerWith is NewServer with a limit of the bytes of large answers.
+// NewServerWith is like NewServer, but with a limit on the total size of large answers.
 var NewServerWith = newServer
 
-// HeldLarge returns the bytes of large answers and streams that a server holds.
+// HeldLarge returns the number of bytes that a server holds for large answers and streams.
 func HeldLarge(s *Server) int64 { return s.large.Stats().Used }

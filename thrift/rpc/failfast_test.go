@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// With FailFast, calls that wait for a connection end when the server cannot be connected to, also while calls of
-// before are answered by a server that ends.
+// With FailFast, calls that wait for a connection fail when connecting to the server fails, even while a server that is
+// shutting down still answers earlier calls.
 func TestFailFastEndsCallsThatWait(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -42,7 +42,7 @@ func TestFailFastEndsCallsThatWait(t *testing.T) {
 	if err := errors.Join(<-slow, <-ended); err != nil {
 		t.Error(err)
 	}
-	// The first call of a client begins before the attempt to connect has failed.
+	// The first call of a client starts before the attempt to connect has failed.
 	for range 20 {
 		client := connect(t, rpc.ClientConfig{Addr: s.Addr().String(), DialTimeout: time.Hour, FailFast: true})
 		if _, err := calc.NewCalculatorClient(client).Echo(t.Context(), "a"); slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), "refused") {

@@ -14,24 +14,24 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A server has two threads, each for a connection, and three clients that come and go: a client that opens more
-// connections than one makes no call wait much longer than clients that open one.
+// A server has two threads, each for one connection, and three short-lived clients: clients that open several
+// connections make no call wait much longer than clients that open one.
 func TestThreeClientsOfTwoThreads(t *testing.T) {
 	const attempts = 5
 	for i := range attempts {
 		one := longestCall(t, rpc.ClientConfig{MaxConnections: 1})
 		more := longestCall(t, rpc.ClientConfig{})
-		t.Logf("the longest call takes %v with one connection of each client, and %v with more", one, more)
+		t.Logf("the longest call takes %v with one connection per client, and %v with more", one, more)
 		if more <= one+time.Second {
 			return
 		}
 		if i == attempts-1 {
-			t.Errorf("the longest call takes %v with one connection of each client, and %v with more", one, more)
+			t.Errorf("the longest call takes %v with one connection per client, and %v with more", one, more)
 		}
 	}
 }
 
-// longestCall returns how long the longest call takes. All calls must succeed.
+// longestCall returns the duration of the longest call. All calls must succeed.
 func longestCall(t *testing.T, config rpc.ClientConfig) (longest time.Duration) {
 	t.Helper()
 	t.Run("", func(t *testing.T) {
@@ -41,7 +41,7 @@ func longestCall(t *testing.T, config rpc.ClientConfig) (longest time.Duration) 
 		var mu sync.Mutex
 		var clients sync.WaitGroup
 		for i := range 3 {
-			clients.Go(func() { // ends with its life, after its last call
+			clients.Go(func() { // ends after the last call of the client
 				time.Sleep(time.Duration(i) * life / 10)
 				client := connect(t, config)
 				defer client.Close()
@@ -70,8 +70,8 @@ func longestCall(t *testing.T, config rpc.ClientConfig) (longest time.Duration) 
 	return longest
 }
 
-// The first call of another connection is an idempotent one if one waits, although an older one is not: the server may
-// have no thread for the connection.
+// The first call on another connection is an idempotent one if one waits, even if the oldest waiting call is not
+// idempotent: the server may have no thread for the connection.
 func TestFirstCallOfAnotherConnection(t *testing.T) {
 	gate := make(chan struct{})
 	var mu sync.Mutex
@@ -91,7 +91,7 @@ func TestFirstCallOfAnotherConnection(t *testing.T) {
 		}
 		return add(t, c)
 	}})
-	// The clock stands still until both calls wait.
+	// The clock does not advance until both calls wait.
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Unix(1000, ahead.Load()) }
 	client, err := rpc.NewClientAt(rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 2, Timeout: 5 * time.Minute}, clock)
@@ -115,7 +115,7 @@ func TestFirstCallOfAnotherConnection(t *testing.T) {
 			return nil
 		})
 	}
-	go func() { ended <- c.Ping(t.Context()) }() // ends when the gate is opened, as all others
+	go func() { ended <- c.Ping(t.Context()) }() // ends when the gate is opened, like all others
 	waiting(2, 0)
 	go func() {
 		_, err := c.Add(t.Context(), 1, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A client without generated code gets the results, exceptions and statuses of servers of other implementations, as
+// A client without generated code receives the results, exceptions and statuses of servers of other implementations, as
 // JSON and as bytes.
 func TestGenericCallsOfForeignServers(t *testing.T) {
 	program, err := idl.Load(idl.Config{}, "testdata/calc.thrift")

@@ -18,7 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// kitexProgram builds the program for Kitex.
+// kitexProgram builds the Kitex test program.
 func kitexProgram(t *testing.T) string {
 	t.Helper()
 	tool := os.Getenv("SLIPSTREAM_KITEX")
@@ -32,7 +32,7 @@ func kitexProgram(t *testing.T) string {
 	return buildKitex(t, tool, data, "kitex", "calc.thrift")
 }
 
-// kitexServer is a server of Kitex.
+// kitexServer is a Kitex server process.
 type kitexServer struct{ *testkit.Process }
 
 func (s kitexServer) end(t *testing.T, kill bool) {
@@ -51,16 +51,16 @@ func (s kitexServer) end(t *testing.T, kill bool) {
 	}
 }
 
-// Three servers of Kitex are restarted, each at its address. No call is cut by one that says that it ends. One without
-// headers, or without the handler for them, closes the connections that are without a call at a certain moment, and with
-// each a call that is on its way. A multiplexing one drops the answers to calls that it has executed. No call is
-// executed twice that may not be.
+// Three Kitex servers are restarted, each at its address. A server that announces its shutdown does not cut off any
+// call. A server without headers, or without the handler for them, closes the connections that are idle at one moment,
+// and each of them may lose a call that is in flight. A multiplexing server drops the answers to calls that it has
+// executed. Calls that are not idempotent are never executed twice.
 func TestRestartOfKitex(t *testing.T) {
 	program := kitexProgram(t)
 	for _, row := range []struct {
 		kind      string
 		transport rpc.Transport
-		says      bool // that it ends
+		says      bool // the server announces its shutdown
 		kill      bool
 	}{
 		{"default", rpc.Framed, false, false}, {"default", rpc.TTHeader, true, false}, {"bare", rpc.TTHeader, false, false}, {"mux", rpc.TTHeader, false, false},
@@ -105,22 +105,22 @@ func TestRestartOfKitex(t *testing.T) {
 			}
 			failed, lost, connections := finish(t, k, false, all...)
 			if row.says && failed > 0 {
-				t.Errorf("%d calls have failed", failed)
+				t.Errorf("%d calls failed", failed)
 			}
-			if row.kind != "mux" && failed+lost > connections { // those that are not idempotent are sent one at a time
-				t.Errorf("%d calls have failed, %d oneway calls were lost, on %d connections", failed, lost, connections)
+			if row.kind != "mux" && failed+lost > connections { // calls that are not idempotent are sent one at a time
+				t.Errorf("%d calls failed, %d oneway calls were lost, on %d connections", failed, lost, connections)
 			}
 		})
 	}
 }
 
-// loaded is a program that makes calls by a client of Kitex.
+// loaded is a program that makes calls with a Kitex client.
 type loaded struct {
 	*testkit.Process
-	outcomes string // the file with them
+	outcomes string // the file with the outcomes
 }
 
-// calls returns what came of the calls that have ended: an error, or nothing.
+// calls returns the outcomes of the calls that have ended: an error text, or nothing.
 func (p loaded) calls(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(p.outcomes)
@@ -149,8 +149,8 @@ func (p loaded) goOn(t *testing.T, n int) {
 	})
 }
 
-// Three servers of ours, behind a balancer, are restarted while clients of Kitex call them. No call that has a header is
-// cut. Others, and multiplexed ones, may be on their way when their connection ends. Each call that was answered was
+// Three of our servers, behind a balancer, are restarted while Kitex clients call them. No call that has a header is
+// cut off. Others, and multiplexed ones, may be in flight when their connection ends. Each call that was answered was
 // executed once.
 func TestRestartUnderKitexClients(t *testing.T) {
 	program := kitexProgram(t)

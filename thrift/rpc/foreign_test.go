@@ -21,22 +21,22 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// foreign is a program that serves or calls calc.thrift with another implementation.
+// foreign is a program that uses another implementation to serve or call calc.thrift.
 type foreign struct {
 	name       string
 	command    []string
 	env        []string
-	kinds      []string // of servers
+	kinds      []string // kinds of servers
 	transports []string
 	protocols  []string
-	// vague means that its servers send exceptions of the library without their kind.
+	// vague means that its servers send the library's exceptions without their kind.
 	vague bool
 }
 
-// kitexModule is the path of the module with the versions of Kitex.
+// kitexModule is the path of the module that pins the version of Kitex.
 const kitexModule = "github.com/slipstream-go/slipstream/bench/thrift-rpc-programs"
 
-// foreigners returns the programs for which make reference has the dependencies.
+// foreigners returns the programs whose dependencies make reference has installed.
 func foreigners(t *testing.T) []foreign {
 	compiler, python, thriftpy2, node, kitex := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2"), os.Getenv("SLIPSTREAM_NODE_MODULES"), os.Getenv("SLIPSTREAM_KITEX")
 	if compiler == "" || python == "" || thriftpy2 == "" || node == "" || kitex == "" {
@@ -60,8 +60,8 @@ func foreigners(t *testing.T) []foreign {
 	}
 }
 
-// buildKitex generates the code of a program for Kitex, builds it and returns its path. data is the path of testdata, program and file are
-// names there.
+// buildKitex generates the code of a Kitex program, builds it and returns its path. data is the path of testdata;
+// program and file are names in it.
 func buildKitex(t *testing.T, tool, data, program, file string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func runTool(t *testing.T, dir, name string, args ...string) {
 
 var foreignTransports = map[string]rpc.Transport{"buffered": rpc.Buffered, "framed": rpc.Framed, "ttheader": rpc.TTHeader, "ttheader-framed": rpc.TTHeaderFramed}
 
-// eachForeign runs a test for each combination that other implementations have.
+// eachForeign runs a test for each transport and protocol that other implementations support.
 func eachForeign(t *testing.T, test func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig)) {
 	for _, f := range foreigners(t) {
 		for _, transport := range f.transports {
@@ -112,7 +112,7 @@ func eachForeign(t *testing.T, test func(t *testing.T, f foreign, transport, pro
 	}
 }
 
-// Clients of other implementations get the results, exceptions and errors of our server.
+// Clients of other implementations receive the results, exceptions and errors of our server.
 func TestForeignClients(t *testing.T) {
 	h := &counting{}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
@@ -126,7 +126,7 @@ func TestForeignClients(t *testing.T) {
 	})
 }
 
-// counting is a calculator that says how much was forgotten, and what came with a call.
+// counting is a calculator that reports how much was forgotten and the metadata that came with a call.
 type counting struct{ calculator }
 
 func (c *counting) Echo(ctx context.Context, text string) (string, error) {
@@ -147,16 +147,16 @@ func (c *counting) Echo(ctx context.Context, text string) (string, error) {
 	return c.calculator.Echo(ctx, text)
 }
 
-// The values that calls with a header carry.
+// Metadata of calls with a header.
 var tenant, user = rpc.Meta{Key: "TENANT", Value: "a", Persistent: true}, rpc.Meta{Key: "USER", Value: "b"}
 
-// Our client gets the results, exceptions and errors of servers of other implementations, also of those that serve
-// only one or two connections at a time, with one caller and with many.
+// Our client receives the results, exceptions and errors of servers of other implementations, including those that
+// serve only one or two connections at a time, with one caller and with many.
 func TestForeignServers(t *testing.T) {
 	eachForeign(t, func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig) {
 		for _, kind := range f.kinds {
 			if kind == "nonblocking" && transport != "framed" || kind == "mux" && !strings.HasPrefix(transport, "ttheader") {
-				continue // it has no other
+				continue // it has no other kind
 			}
 			t.Run(kind, func(t *testing.T) {
 				config.Addr = f.serve(t, transport, protocol, kind)
@@ -237,7 +237,7 @@ func callForeign(t *testing.T, config rpc.ClientConfig, f foreign) {
 	})
 	internal, unknown, refused := int32(thrift.InternalError), int32(thrift.UnknownMethod), slipstream.Refused
 	if f.name == "kitex" {
-		unknown = 20 // its kind for an unknown service
+		unknown = 20 // Kitex's kind for an unknown service
 	}
 	if f.vague {
 		internal, unknown, refused = thrift.UnknownApplicationException, thrift.UnknownApplicationException, slipstream.Executed
@@ -254,11 +254,11 @@ func callForeign(t *testing.T, config rpc.ClientConfig, f foreign) {
 	short, cancel := context.WithTimeout(ctx, time.Nanosecond)
 	defer cancel()
 	if err := c.Ping(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a call without time: %v", err)
+		t.Errorf("a call whose deadline has passed: %v", err)
 	}
 }
 
-// callWithHeader makes calls that need the header.
+// callWithHeader makes calls that need a header.
 func callWithHeader(t *testing.T, c *calc.CalculatorClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(rpc.WithMeta(t.Context(), tenant, user), time.Minute)

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// childClient calls a server for a second, with a limit of connections or the default one, and prints how long the
-// longest call took.
+// childClient calls a server for one second, with the given limit on connections or the default, and prints the
+// duration of the longest call.
 func childClient(addr, connections string) error {
 	most, err := strconv.Atoi(connections)
 	if err != nil {
@@ -55,8 +55,8 @@ func childClient(addr, connections string) error {
 	return nil
 }
 
-// Three processes that come and go call a server of Apache Thrift for Python that has two threads, each for a
-// connection: all calls end, and none takes much longer than with one connection of each process.
+// Three short-lived processes call an Apache Thrift server in Python that has two threads, each for one connection: all
+// calls end, and none takes much longer than with one connection per process.
 func TestProcessesOfServerWithTwoThreads(t *testing.T) {
 	all := foreigners(t)
 	f := &all[slices.IndexFunc(all, func(f foreign) bool { return f.name == "apache python" })]
@@ -65,23 +65,23 @@ func TestProcessesOfServerWithTwoThreads(t *testing.T) {
 	for i := range attempts {
 		one := longestOfProcesses(t, addr, 1)
 		more := longestOfProcesses(t, addr, 0)
-		t.Logf("the longest call takes %v with one connection of each process, and %v with more", one, more)
+		t.Logf("the longest call takes %v with one connection per process, and %v with more", one, more)
 		if more <= one+time.Second {
 			return
 		}
 		if i == attempts-1 {
-			t.Errorf("the longest call takes %v with one connection of each process, and %v with more", one, more)
+			t.Errorf("the longest call takes %v with one connection per process, and %v with more", one, more)
 		}
 	}
 }
 
-// longestOfProcesses starts three clients and returns how long the longest of their calls takes.
+// longestOfProcesses starts three clients and returns the duration of their longest call.
 func longestOfProcesses(t *testing.T, addr string, connections int) (longest time.Duration) {
 	t.Helper()
 	var children []*testkit.Child
 	for range 3 {
 		children = append(children, testkit.StartChild(t, fmt.Sprintf("call %s %d", addr, connections)))
-		time.Sleep(100 * time.Millisecond) // they come one after the other
+		time.Sleep(100 * time.Millisecond) // the processes start one after another
 	}
 	for _, c := range children {
 		took, err := time.ParseDuration(c.Line())

@@ -2,12 +2,12 @@ package rpc
 
 import "bytes"
 
-// A server that ends says so in the header of its answers, so that clients send nothing more on the connection. A message
-// without a header has no field for that, so its struct gets a field that neither results nor
-// exceptions have. Other implementations skip it. A reply may end with the same bytes by chance: then
-// its connection is replaced, no more.
+// A server that shuts down announces it in the header of its answers, so that clients send nothing more on the
+// connection. A message without a header has no field for that, so its struct gets a field that neither results nor
+// exceptions have. Other implementations skip it. If a reply ends with the same bytes by chance, its connection is
+// replaced, and there is no other effect.
 const (
-	goodbyeBinary  = "\x02\x7f\xff\x01\x00" // a bool with the ID 32767, true, and the end of the struct
+	goodbyeBinary  = "\x02\x7f\xff\x01\x00" // the bool field 32767, true, and the end of the struct
 	goodbyeCompact = "\x01\xfe\xff\x03\x00"
 )
 

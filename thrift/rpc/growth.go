@@ -2,66 +2,66 @@ package rpc
 
 import "time"
 
-// A server that answers in order works on one call of a connection at a time, so its connections bound how much it
-// does at a time. Their number is doubled while calls wait and while the last change was of use. It is multiplied by
-// four while many calls wait and the throughput rises with the number.
+// A server that answers in order processes one call of a connection at a time, so the number of connections bounds its
+// concurrency. The number is doubled while calls wait and the last change was useful. It is quadrupled while many calls
+// wait and the throughput rises with the number.
 //
-// The number doubles while calls wait and while twice as many answer at least 1.2 times as many calls. While more
-// than eight calls wait for each connection and the throughput rises with their number, it quadruples. Otherwise it
-// goes back, and tries again after 1 to 30 s. Connections that were not in use for a minute are closed, as are
-// those that the server closes while they are idle.
+// A doubling is useful if the server answers at least 1.2 times as many calls. Many calls means at least eight for each
+// connection. After a change that was not useful, the number is reset to its previous value, and the next attempt
+// follows after 1 to 30 s. Connections that were not needed for a minute are closed, as are those that the server
+// closes while they are idle.
 const (
-	// growthEvery is how often the number is considered while calls wait.
+	// growthEvery is the interval at which the number is reconsidered while calls wait.
 	growthEvery = 5 * time.Millisecond
-	// growthReplies is how many replies a rate is measured over, if they come within growthPatience.
+	// growthReplies is the number of replies over which a rate is measured, if they arrive within growthPatience.
 	growthReplies  = 32
 	growthPatience = time.Second
-	// growthGain is the part of the ideal gain that must be reached: with 0.2, twice as many connections are of
-	// use if the server answers 1.2 times as many calls.
+	// growthGain is the fraction of the ideal gain that makes a change useful: with 0.2, doubling the connections is
+	// useful if the server answers 1.2 times as many calls.
 	growthGain = 0.2
-	// growthLinear is the fraction of it that counts as all of it.
+	// growthLinear is the fraction of the ideal gain that counts as linear scaling.
 	growthLinear = 0.75
-	// manyWait is the number of calls for each connection that are many.
+	// manyWait is the number of waiting calls per connection from which growth quadruples the number.
 	manyWait = 8
-	// The pause after a change that was of no use. It doubles up to mostGrowthPause.
+	// The pause after a change that was not useful. It doubles up to mostGrowthPause.
 	firstGrowthPause = time.Second
 	mostGrowthPause  = 30 * time.Second
-	// starvedPause is how long a server that did not answer on another connection gets no more of them.
+	// starvedPause is how long no more connections are opened to a server that did not answer on another one.
 	starvedPause = 30 * time.Second
 )
 
 // growth decides how many connections a lane has.
 type growth struct {
-	most int // at any time
+	most int // maximum number of connections
 
-	limit   int       // until starved, lower than most
-	starved time.Time // when limit ends to apply
+	limit   int       // lower maximum that applies until starved
+	starved time.Time // when limit stops applying
 
-	// Of the rate that is being measured.
-	since   time.Time // zero if there is none
-	replies uint64    // at that time
-	at      int       // connections
+	// The rate being measured.
+	since   time.Time // start of the measurement; zero if there is none
+	replies uint64    // count at since
+	at      int       // number of connections
 
-	// Of the rate before that, at fewer connections.
+	// The previous rate, with fewer connections.
 	rate   float64 // 0 if there is none
 	before int
-	curbed bool // a change was not of all possible use
+	curbed bool // a change gained less than linear scaling
 
-	until time.Time // no change before
+	until time.Time // no change before this time
 	pause time.Duration
 }
 
-// state is what growth decides upon.
+// state is the input for a decision of growth.
 type state struct {
 	now      time.Time
-	conns    int           // connections that the lane is to have
+	conns    int           // target number of connections
 	answered int           // connections that have answered a call
 	waiting  int           // calls
 	replies  uint64        // so far
-	slow     time.Duration // what slow calls take
+	slow     time.Duration // duration of slow calls
 }
 
-// next returns how many connections the lane is to have.
+// next returns the number of connections that the lane should have.
 func (g *growth) next(s state) int {
 	if s.waiting == 0 {
 		g.since, g.rate, g.curbed = time.Time{}, 0, false
@@ -78,7 +78,7 @@ func (g *growth) next(s state) int {
 	took, n := s.now.Sub(g.since), s.replies-g.replies
 	many := s.waiting >= manyWait*s.conns && !g.curbed
 	needed := uint64(growthReplies)
-	if many { // four times as many connections make so much of a difference that a rough figure will do
+	if many { // a quadrupling has a large effect, so a rough measurement is enough
 		needed = min(needed, uint64(manyWait*s.conns))
 	}
 	if (took < max(growthEvery, 4*s.slow) || n < needed) && took < growthPatience {
@@ -106,8 +106,8 @@ func (g *growth) next(s state) int {
 	return to
 }
 
-// back returns to the number of connections before the last change, or to half of those that there are, if that is
-// more: then it is compared with the same number.
+// back returns the number of connections before the last change, or half of the current number if that is larger; in
+// that case, the rate before the change remains the reference.
 func (g *growth) back(s state) int {
 	g.curbed = true
 	if half := s.conns / 2; half > g.before {
@@ -126,13 +126,13 @@ func (g *growth) bound(now time.Time) int {
 	return g.most
 }
 
-// starve notes that the server does not answer on more than n connections.
+// starve records that the server does not answer on more than n connections.
 func (g *growth) starve(n int, now time.Time) {
 	g.limit, g.starved = max(n, 1), now.Add(starvedPause)
 	g.since, g.rate = time.Time{}, 0
 }
 
-// slowest is about the 99th percentile of a time: the largest of the last 128 to 256 values.
+// slowest approximates the 99th percentile of a duration by the largest of the last 128 to 256 values.
 type slowest struct {
 	current, previous time.Duration
 	n                 int

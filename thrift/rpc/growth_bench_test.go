@@ -12,13 +12,13 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// BenchmarkGrowth measures the first two seconds of a client of a server that answers in order: calls per second in the
-// mean and in the worst case, and how long it takes until 12 connections are open for 16 callers. It says what the
-// constants of growth.go are worth. Run it with -benchtime=10x.
+// BenchmarkGrowth measures the first two seconds of a client of a server that answers in order: the mean and the worst
+// number of calls per second, and the time until 12 connections are open for 16 callers. It evaluates the constants of
+// growth.go. Run it with -benchtime=10x.
 func BenchmarkGrowth(b *testing.B) {
 	for _, row := range []struct {
 		name string
-		each int64 // one of so many calls is slow; 0 if none is
+		each int64 // one of each such number of calls is slow; 0 if none is
 		slow time.Duration
 	}{{"fast", 0, 0}, {"one of 100 takes 10 ms", 100, 10 * time.Millisecond}, {"each takes 1 ms", 1, time.Millisecond}} {
 		b.Run(row.name, func(b *testing.B) {
@@ -47,8 +47,8 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// grow returns the calls per second in the first two seconds of a client, and after how many seconds it had 12
-// connections: 2 if it had not.
+// grow returns the calls per second in the first two seconds of a client, and the seconds until it had 12 connections,
+// or 2 if it never had them.
 func grow(b *testing.B, s *stock) (rate, after float64) {
 	const life = 2 * time.Second
 	client, err := rpc.NewClient(rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed})

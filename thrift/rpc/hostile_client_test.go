@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A message other than the reply to a call ends the connection, with an error that says what it was;
-// the next call gets another.
+// A message that is not a reply to a call ends the connection with an error that describes it; the next call uses
+// another connection.
 func TestWhatIsNoReply(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -54,7 +54,7 @@ func TestWhatIsNoReply(t *testing.T) {
 	}
 }
 
-// A message with the sequence ID 0 answers no call, and a second reply is dropped.
+// A message with sequence ID 0 does not answer a call, and a second reply is dropped.
 func TestRepliesThatNobodyAwaits(t *testing.T) {
 	s := startStock(t, &stock{})
 	s.handle = func(c *stockCall) []byte {
@@ -77,7 +77,7 @@ func TestRepliesThatNobodyAwaits(t *testing.T) {
 	})
 }
 
-// A reply whose result cannot be read fails its call and no other.
+// A reply whose result cannot be decoded fails only its own call.
 func TestUnreadableResult(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
 		if string(c.Name) == "move" {
@@ -95,7 +95,7 @@ func TestUnreadableResult(t *testing.T) {
 	}
 }
 
-// A million oneway calls on a connection do not replace it.
+// A connection is not replaced even after a million oneway calls.
 func TestManyOnewayCalls(t *testing.T) {
 	calls := 1_000_000
 	if testing.Short() || raceEnabled {
@@ -122,7 +122,7 @@ func TestManyOnewayCalls(t *testing.T) {
 	}
 }
 
-// A server that answers a oneway call, such as with the exception of its handler, disturbs nothing.
+// An answer to a oneway call, such as the exception of its handler, does no harm.
 func TestAnswersToOnewayCallsAreDropped(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
 		if c.Type == thrift.Oneway {
@@ -153,22 +153,22 @@ func TestAnswersToOnewayCallsAreDropped(t *testing.T) {
 	}
 }
 
-// rawReply is a framed reply with the bytes of a struct.
+// rawReply returns a framed reply with the given bytes as its struct.
 func rawReply(c *stockCall, result string) []byte {
 	b := append(thrift.AppendMessage(make([]byte, 4), string(c.Name), thrift.Reply, c.Seq), result...)
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b
 }
 
-// Counts that results claim are compared with what is there. A result that cannot be read fails its call, which was
-// executed, and no other.
+// The counts that a result claims are checked against its size. A result that cannot be decoded fails only its own
+// call, as Executed.
 func TestHostileResults(t *testing.T) {
 	results := []string{
 		"\x0f\x00\x00\x0a\x7f\xff\xff\xff\x00",                            // 2^31-1 elements
 		"\x0f\x00\x00\x0a\xff\xff\xff\xff\x00",                            // -1 elements
 		"\x0f\x00\x00\x0a\x00\x00\x00\x02\x00",                            // too few bytes
 		"\x0f\x00\x00\x0b\x00\x00\x00\x01\x00\x00\x00\x00\x00",            // strings in place of numbers
-		strings.Repeat("\x0c\x00\x09", 100) + strings.Repeat("\x00", 101), // structs in each other
+		strings.Repeat("\x0c\x00\x09", 100) + strings.Repeat("\x00", 101), // nested structs
 		"\x0b\x00\x09\x7f\xff\xff\xff\x00",                                // a string of 2^31-1 bytes
 	}
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
@@ -197,11 +197,11 @@ func TestHostileResults(t *testing.T) {
 	}
 }
 
-// Lengths that servers claim take a MiB more than what they have sent, at most.
+// For a length that a server claims, at most 1 MiB more than the received bytes is allocated.
 func TestClaimedLengthsOfRepliesTakeNoMemory(t *testing.T) {
 	for _, row := range []struct {
 		transport rpc.Transport
-		start     string // of a reply of nearly 16 MiB
+		start     string // start of a reply of nearly 16 MiB
 	}{
 		{rpc.Framed, "\x00\xff\xff\x00\x80\x01\x00\x02\x00\x00\x00\x04echo"},
 		{rpc.Buffered, "\x80\x01\x00\x02\x00\x00\x00\x04echo\x00\x00\x00\x01\x0b\x00\x00\x00\xff\xf0\x00"},
@@ -228,7 +228,7 @@ func TestClaimedLengthsOfRepliesTakeNoMemory(t *testing.T) {
 				}
 				return nil
 			})
-			time.Sleep(50 * time.Millisecond) // the clients read what was sent
+			time.Sleep(50 * time.Millisecond) // let the clients read what was sent
 			cancel()
 			all.Wait()
 			if n, most := growth(), int64(each*2<<20); n > most {

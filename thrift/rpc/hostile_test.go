@@ -20,7 +20,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Lengths that clients claim allocate nothing before the bytes have come.
+// For a length that a client claims, nothing is allocated before the bytes have arrived.
 func TestClaimedLengthsTakeNoMemory(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)))
 	starts := map[string]string{
@@ -51,7 +51,7 @@ func TestClaimedLengthsTakeNoMemory(t *testing.T) {
 	}
 }
 
-// Counts that arguments claim are compared with what is there.
+// The counts that arguments claim are checked against their size.
 func TestHostileArguments(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{MaxMemory: 1 << 20}, calc.NewCalculatorService(new(calculator)))
 	growth := testkit.HeapGrowth(t)

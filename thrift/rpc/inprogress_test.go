@@ -18,8 +18,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Without a header that allows another order, the calls of a connection run one after the other.
-// With one they run concurrently, and their answers come as they are ready.
+// Unless a header allows another order, the calls of a connection run one after another. If it does, they run
+// concurrently, and each answer is sent when it is ready.
 func TestOrder(t *testing.T) {
 	eachFormat(t, func(t *testing.T, f frame.Format) {
 		h := &calculator{gate: make(chan struct{})}
@@ -31,7 +31,7 @@ func TestOrder(t *testing.T) {
 		p.send("add", 3, &calc.CalculatorAddArgs{A: 1})
 		var sum calc.CalculatorAddResult
 		if f.HasHeader() {
-			p.reply(3, &sum) // it overtakes both
+			p.reply(3, &sum) // this reply overtakes both
 			testkit.Eventually(t, patience, func() error {
 				if n := h.running.Load(); n != 2 {
 					return fmt.Errorf("%d calls run, want 2", n)
@@ -69,8 +69,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// A service is named by the header, or before the name of the function. Without a name, the function
-// must be that of one service.
+// The service is named in the header, or before the function name. Without a service name, only one service may have
+// the function.
 func TestSeveralServices(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)), calc.NewClockService(clock{}))
 	p := dial(t, s, frame.Format{Transport: frame.Header})
@@ -106,7 +106,7 @@ func TestSeveralServices(t *testing.T) {
 	}
 	echo("Watch:now")
 	if _, e := p.exception(1); e.Kind != thrift.UnknownMethod || !strings.Contains(e.Message, `no service "Watch"`) {
-		t.Errorf("a service that there is not: %v", e)
+		t.Errorf("an unknown service: %v", e)
 	}
 	p.keys = []string{"isn", "Watch"}
 	p.send("now", 2, &calc.ClockNowArgs{})
@@ -116,8 +116,8 @@ func TestSeveralServices(t *testing.T) {
 	}
 }
 
-// The deadline in the header is that of the handler. A call whose deadline has passed before its turn is
-// not executed, which its answer says.
+// The handler gets the deadline in the header. A call whose deadline passes before its turn is not executed, and its
+// answer reports that.
 func TestDeadlines(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	var left []time.Duration
@@ -147,11 +147,11 @@ func TestDeadlines(t *testing.T) {
 		p.send("fail", 2, &calc.CalculatorFailArgs{How: "wait"})
 		_, e := p.exception(2)
 		if e.Kind == rpc.KindRefused && ms < 10_000 {
-			refused++ // the machine is too busy to begin within this time
+			refused++ // the machine is too busy to start the call within this time
 			continue
 		}
 		if !strings.Contains(e.Message, context.DeadlineExceeded.Error()) {
-			t.Errorf("a handler whose time has passed: %v", e)
+			t.Errorf("a handler whose deadline has passed: %v", e)
 		}
 		break
 	}
@@ -183,7 +183,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// More calls than the server may have are refused; more than a connection may have wait.
+// Calls that exceed the server's limit are refused; calls that exceed the connection's limit wait.
 func TestBoundsOfCalls(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{MaxCalls: 6, MaxConnCalls: 4, Workers: 100}, calc.NewCalculatorService(h))
@@ -217,8 +217,8 @@ func TestBoundsOfCalls(t *testing.T) {
 	}
 }
 
-// A server makes room for another connection by closing one that is not in use, and closes those that have no call for
-// long.
+// A server makes room for another connection by closing one that is not in use, and closes connections that have been
+// idle for too long.
 func TestBoundsOfConnections(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{MaxConnections: 2}, calc.NewCalculatorService(new(calculator)))
 	for range 3 {
@@ -236,8 +236,8 @@ func TestBoundsOfConnections(t *testing.T) {
 	p.ended()
 }
 
-// Large answers that clients do not read have a bound for all together: connections that owe the most are closed, or
-// calls get an exception in place of the answer. Other clients get theirs.
+// The total size of large answers that clients do not read is bounded: the connections with the most pending bytes are
+// closed, or calls get an exception in place of the answer. Other clients get their answers.
 func TestUnreadLargeAnswersAreBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	s, err := rpc.NewServerWith(rpc.ServerConfig{Workers: 2}, 8<<20, calc.NewCalculatorService(new(calculator)))
@@ -246,7 +246,7 @@ func TestUnreadLargeAnswersAreBounded(t *testing.T) {
 	}
 	listen(t, s)
 	growth := testkit.HeapGrowth(t)
-	const clients, calls = 20, 20 // which get 2 MB each
+	const clients, calls = 20, 20 // each call gets 2 MB
 	for range clients {
 		p := dial(t, s, frame.Format{Transport: frame.Header})
 		p.anyOrder = true

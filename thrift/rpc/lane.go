@@ -13,23 +13,22 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-//   - A lane has the connections and the queue. A call that finds no room waits in the lane, not on a connection,
-//     so a slow call delays only those that were sent after it on its connection. Of the connections with room the
-//     first one is used, so those that are not needed fall idle. A call that is not idempotent needs a connection
-//     without calls; while one waits, one connection gets no more calls until it is empty.
-//   - Slots at the server are freed by replies, not by callers: a call that was given up keeps its slot until its
-//     reply comes, because the server is still busy with it. The engine informs the scanner of the connection
-//     (pipe.Watcher), also of replies that overtake: it compares the offsets of their requests in the byte stream,
-//     which are the order in which they were sent. A connection whose calls were all given up is replaced after 10
-//     s.
-//   - Large messages (64 KiB), and functions that had large replies, have a dedicated lane, so that others do not
-//     wait for them.
+//   - A lane has the connections and the queue. A call that finds no room waits in the lane, not on a connection, so a
+//     slow call delays only the calls sent after it on its connection. A call uses the first connection with room, so
+//     connections that are not needed become idle. A call that is not idempotent needs a connection without calls;
+//     while one waits, one connection gets no more calls until it is empty.
+//   - A slot is freed by the reply, not by the caller: an abandoned call keeps its slot until its reply arrives,
+//     because the server is still busy with it. The engine notifies the connection's scanner of replies (pipe.Watcher),
+//     including replies that overtake others: it compares the offsets of their requests in the byte stream, which give
+//     the order in which they were sent. A connection with only abandoned calls is replaced after 10 s.
+//   - Large messages (64 KiB), and functions that have had large replies, use a dedicated lane, so that other calls do
+//     not wait for them.
 
-// lane has connections to the server, and the calls that wait for one of them.
+// lane holds connections to the server and the calls that wait for one.
 //
-// If the server of a connection answers in any order, all calls are sent on that connection, and nothing is counted.
-// Otherwise a call is assigned to a connection that has room for it: the first one in the order in which they were
-// opened. If there is none, it waits here, and not on a connection, so that it gets the one that has room first.
+// If the server of a connection answers in any order, all calls are sent on that connection and are not counted.
+// Otherwise a call is assigned to the oldest connection that has room for it. If there is none, the call waits in the
+// lane, so that it gets the first connection that has room.
 type lane struct {
 	// Immutable.
 	client *Client
@@ -41,24 +40,24 @@ type lane struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	closed     bool
-	conns      []*conn // that are up, in the order in which they were opened
-	first      int     // the connections before it are full
+	conns      []*conn // open connections, oldest first
+	first      int     // the connections before this index are full
 	idempotent queue
 	others     queue
 	number     uint64
-	reserved   *conn  // gets no more calls until it is empty and takes the first of others; nil if there is none
-	places     int    // connections that the lane is to have
-	replies    uint64 // so far, of servers that answer in order
+	reserved   *conn  // gets no more calls until it is empty and can take the first call of others; may be nil
+	places     int    // target number of connections
+	replies    uint64 // total, from servers that answer in order
 	slow       slowest
 	growth     growth
-	dialErr    error // of the last attempt to connect, if it failed
+	dialErr    error // error of the last attempt to connect; nil if it succeeded
 	tick       *time.Timer
-	pending    time.Duration // after which tick was set to fire; 0 if it is not set
-	peak       [2]int        // connections in use at a time, in this period and in the one before
-	period     time.Time     // its start
+	pending    time.Duration // delay for which tick is set; 0 if it is not set
+	peak       [2]int        // maximum number of connections in use in this period and in the previous one
+	period     time.Time     // start of the current period
 	spare      spare
 	notices    notices
-	helped     time.Time // when the other lane closed a connection so that the server answers here
+	helped     time.Time // when the other lane closed a connection so that the server could answer here
 }
 
 func newLane(c *Client) *lane {
@@ -69,14 +68,14 @@ func newLane(c *Client) *lane {
 	return l
 }
 
-// The reasons for which a call gets no connection.
+// Reasons why a call gets no connection.
 var (
 	errClosed   = errors.New("the client is closed")
 	errNoneOpen = errors.New("there is no connection to the server")
 )
 
-// acquire returns a connection for a call, which release must be called for. It waits until the context ends, or
-// until that time. waited reports whether it did.
+// acquire returns a connection for a call; release must be called for it. It waits until a connection has room, ctx
+// ends, or the time until is reached. waited reports whether it waited.
 func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c *conn, waited bool, err error) {
 	if c := l.shared(); c != nil {
 		return c, false, nil
@@ -113,7 +112,7 @@ func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c
 	return c, true, err
 }
 
-// take is acquire for a connection that the server has not closed, as far as the kernel knows.
+// take calls acquire until it gets a connection that the server has not closed, as far as the kernel knows.
 func (l *lane) take(ctx context.Context, until time.Time, idempotent bool) (c *conn, waited bool, err error) {
 	for {
 		c, late, err := l.acquire(ctx, until, idempotent)
@@ -125,7 +124,7 @@ func (l *lane) take(ctx context.Context, until time.Time, idempotent bool) (c *c
 		only := c.busy == 1
 		l.unsend(c)
 		l.mu.Unlock()
-		if only { // otherwise replies may have come that were not read
+		if only { // otherwise unread replies may have arrived
 			c.pin.Close(pipe.ErrHungUp)
 		}
 	}
@@ -146,7 +145,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// refuses returns why no call gets a connection now, or nil. The caller holds mu.
+// refuses returns the reason why no call can get a connection now, or nil. The caller must hold mu.
 func (l *lane) refuses() error {
 	switch {
 	case l.closed:
@@ -157,8 +156,8 @@ func (l *lane) refuses() error {
 	return nil
 }
 
-// unreachable reports whether calls fail because no connection takes them and the server cannot be connected to. The
-// caller holds mu.
+// unreachable reports whether calls fail because no connection accepts them and connecting to the server failed. The
+// caller must hold mu.
 func (l *lane) unreachable() bool {
 	return l.client.config.FailFast && l.dialErr != nil && !slices.ContainsFunc(l.conns, l.takes)
 }
@@ -167,7 +166,7 @@ func (l *lane) fail(o slipstream.Outcome, cause error) error {
 	return &slipstream.Error{Addr: l.client.config.Addr, Outcome: o, Err: cause}
 }
 
-// noConnection says why there is no connection. The caller holds mu.
+// noConnection returns the reason why there is no connection. The caller must hold mu.
 func (l *lane) noConnection() error {
 	if l.dialErr == nil {
 		return errNoneOpen
@@ -175,8 +174,8 @@ func (l *lane) noConnection() error {
 	return fmt.Errorf("%w: %w", errNoneOpen, l.dialErr)
 }
 
-// wait waits for the connection of w, which is in q: until patience while no connection is up, and in any case
-// until until.
+// wait waits until w, which is in q, gets a connection. It waits no longer than until, and no longer than patience
+// while no connection is open.
 func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until time.Time) (*conn, error) {
 	for {
 		w.timer.Reset(time.Until(patience))
@@ -200,7 +199,7 @@ func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until ti
 		}
 		c := w.conn
 		switch {
-		case c != nil && cause != nil: // it got one too late
+		case c != nil && cause != nil: // it got a connection too late
 			l.unsend(c)
 			c = nil
 		case c == nil && l.closed:
@@ -216,7 +215,7 @@ func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until ti
 		closed := l.closed
 		l.mu.Unlock()
 		select {
-		case <-w.ready: // it was set after the other end of the wait
+		case <-w.ready: // it was signaled after the wait had ended otherwise
 		default:
 		}
 		w.conn, w.unreachable = nil, false
@@ -231,7 +230,7 @@ func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until ti
 	}
 }
 
-// room returns a connection that takes a call, or nil. The caller holds mu.
+// room returns a connection that has room for a call, or nil. The caller must hold mu.
 func (l *lane) room(idempotent bool) *conn {
 	for i := l.first; i < len(l.conns); i++ {
 		c := l.conns[i]
@@ -251,7 +250,7 @@ func (l *lane) room(idempotent bool) *conn {
 // takes reports whether a connection accepts calls.
 func (l *lane) takes(c *conn) bool { return !c.gone && !c.leaving.Load() && c.pin.Alive() }
 
-// begin counts a call that is assigned to c. The caller holds mu.
+// begin counts a call that is assigned to c. The caller must hold mu.
 func (l *lane) begin(c *conn) {
 	if c.busy++; c.busy == 1 {
 		c.since = l.client.now()
@@ -262,7 +261,7 @@ func (l *lane) begin(c *conn) {
 	}
 }
 
-// end counts n calls that the server of c does not have anymore. The caller holds mu.
+// end subtracts n calls that are no longer in flight on c. The caller must hold mu.
 func (l *lane) end(c *conn, n int) {
 	if c.busy = max(c.busy-n, 0); c.busy == 0 {
 		c.lost = 0
@@ -273,7 +272,7 @@ func (l *lane) end(c *conn, n int) {
 	}
 }
 
-// unsend ends the assignment of a call that was not sent. The caller holds mu.
+// unsend ends the assignment of a call that was not sent. The caller must hold mu.
 func (l *lane) unsend(c *conn) {
 	if !c.anyOrder.Load() {
 		l.end(c, 1)
@@ -281,8 +280,8 @@ func (l *lane) unsend(c *conn) {
 	}
 }
 
-// release ends the assignment of a call that was sent on c, if its server counts calls. The reply to a call ends
-// it before.
+// release ends the assignment of a call to c if calls on c are counted. If there was a reply, the assignment has
+// already ended.
 func (l *lane) release(c *conn, oneway bool, err error) {
 	if c.anyOrder.Load() || err == nil && !oneway {
 		return
@@ -296,12 +295,12 @@ func (l *lane) release(c *conn, oneway bool, err error) {
 		c.oneways++
 		l.unsend(c)
 	default:
-		c.lost++ // until its reply comes
+		c.lost++ // until its reply arrives
 		l.schedule(idleEvery)
 	}
 }
 
-// dispatch assigns waiting calls to c. The caller holds mu.
+// dispatch assigns waiting calls to c. The caller must hold mu.
 func (l *lane) dispatch(c *conn) {
 	for c.at >= 0 && c != l.spare.conn && l.takes(c) {
 		w := l.next(c)
@@ -314,8 +313,9 @@ func (l *lane) dispatch(c *conn) {
 	}
 }
 
-// next removes and returns the call that c gets next, or nil. A call that is not idempotent needs a connection
-// without calls: if it is the oldest one and there is none, c gets no more calls until it has none. The caller holds mu.
+// next removes and returns the next call for c, or nil. A call that is not idempotent needs a connection without calls:
+// if it is the oldest call and there is no such connection, c gets no more calls until it is empty. The caller must
+// hold mu.
 func (l *lane) next(c *conn) *waiter {
 	idempotent, other := l.idempotent.first, l.others.first
 	older := other != nil && (idempotent == nil || other.number < idempotent.number)
@@ -334,7 +334,7 @@ func (l *lane) next(c *conn) *waiter {
 	return nil
 }
 
-// opened adds a connection that is up.
+// opened adds a connection that has been established.
 func (l *lane) opened(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -348,11 +348,11 @@ func (l *lane) opened(c *conn) {
 	l.dispatch(c)
 }
 
-// advice is what a connection is to do after replies.
+// advice tells a connection what to do after replies.
 type advice struct {
-	ack    bool  // they are to be acknowledged immediately
-	batch  int   // how many replies are awaited together
-	listen *conn // a connection to listen to; nil if there is none
+	ack    bool  // acknowledge them immediately
+	batch  int   // number of replies to wait for
+	listen *conn // connection to listen to; may be nil
 }
 
 // replied counts n replies that c has received. concurrent means that its server answers in any order.
@@ -381,14 +381,14 @@ func (l *lane) replied(c *conn, n int, concurrent bool) (to advice) {
 	return to
 }
 
-// announced notes that the server of c answers in any order.
+// announced records that the server of c answers in any order.
 func (l *lane) announced(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.use(c)
 }
 
-// use makes all calls use c, whose server answers in any order. The caller holds mu.
+// use makes all calls use c, whose server answers in any order. The caller must hold mu.
 func (l *lane) use(c *conn) {
 	c.anyOrder.Store(true)
 	if c.at < 0 || !l.takes(c) {
@@ -434,7 +434,7 @@ func (l *lane) ended(c *conn, cause error) {
 	if l.spare.conn == c {
 		l.spare.conn = nil
 	}
-	// One that the server has closed is not needed, unless calls wait. One that was replaced is not counted.
+	// A connection that the server closed is not needed unless calls wait. A replaced one is not counted.
 	closed := !l.closed && !c.leaving.Load() && !c.removed
 	trial := closed && hungUp(cause) && l.try(c, now)
 	fewer := closed && !trial && l.places > 1 && (l.waiting() == 0 || len(l.conns) == 0)
@@ -451,11 +451,11 @@ func (l *lane) ended(c *conn, cause error) {
 		listen.pin.Listen(true)
 	}
 	if fewer {
-		l.engine.SetSockets(places) // it fails only if the client is closed
+		l.engine.SetSockets(places) // fails only if the client is closed
 	}
 }
 
-// waiting returns the number of waiting calls. The caller holds mu.
+// waiting returns the number of waiting calls. The caller must hold mu.
 func (l *lane) waiting() int { return l.idempotent.n + l.others.n }
 
 // close wakes all waiting calls and closes the connections.
@@ -472,7 +472,7 @@ func (l *lane) close() error {
 	return l.engine.Close()
 }
 
-// dialed notes the result of an attempt to connect.
+// dialed records the result of an attempt to connect.
 func (l *lane) dialed(err error) {
 	l.mu.Lock()
 	l.dialErr = err

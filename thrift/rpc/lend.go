@@ -7,12 +7,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// lent is a large message whose arguments are sent from where they are. The engine copies what precedes them, which
-// differs from attempt to attempt. A system call may still read the arguments after the attempt was given up, so the
-// memory is free only when the exchange and all attempts have released it.
+// lent is a large message whose arguments are sent without copying them. The engine copies the part before them, which
+// differs from attempt to attempt. A system call may still read the arguments after the attempt was abandoned, so the
+// memory is freed only when the exchange and all attempts have released it.
 type lent struct {
-	message []byte       // its arguments do not change
-	refs    atomic.Int32 // one of the exchange, and one for each attempt
+	message []byte       // the arguments do not change
+	refs    atomic.Int32 // one for the exchange and one for each attempt
 }
 
 // Release implements [slipstream.Owner].

@@ -16,9 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A large message is sent from where it was encoded. If its call is given up while a part of it was written, the rest
-// follows unchanged, although the call has ended.
-// mutant: rpc-lent-message-is-free-when-its-call-ends
+// A large message is sent without copying it. If its call is abandoned after a part of it has been written, the rest is
+// sent unchanged, although the call has ended. mutant: rpc-lent-message-is-free-when-its-call-ends
 func TestGivenUpLargeCallIsSentUnchanged(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +49,7 @@ func TestGivenUpLargeCallIsSentUnchanged(t *testing.T) {
 	}()
 
 	client := connect(t, rpc.ClientConfig{Addr: listener.Addr().String(), Transport: rpc.Framed})
-	const size = 12 << 20 // more than buffers of sockets hold
+	const size = 12 << 20 // more than socket buffers hold
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	go func() {

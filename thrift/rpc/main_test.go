@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	buf.Check() // memory that is used after it was released has other contents
+	buf.Check() // overwrites released memory, so that use after release is detected
 	runChild()
 	os.Exit(m.Run())
 }

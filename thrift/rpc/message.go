@@ -26,7 +26,7 @@ func appendMessage(b []byte, compact bool, name string, t thrift.MessageType, se
 	return thrift.AppendMessage(b, name, t, seq)
 }
 
-// endMessage sets the lengths of a message that begins at start and has its inner frame at inner.
+// endMessage sets the lengths of a message that starts at start and whose inner frame starts at inner.
 func endMessage(b []byte, f frame.Format, start, inner int) error {
 	if f.Transport == frame.HeaderFramed {
 		if err := frame.EndMessage(b, inner, 0); err != nil {
@@ -40,11 +40,10 @@ func endMessage(b []byte, f frame.Format, start, inner int) error {
 }
 
 func unexpected(t thrift.MessageType) error {
-	return fmt.Errorf("a message of the type %v; expected a call", t)
+	return fmt.Errorf("a message of type %v; expected a call", t)
 }
 
-// readDetails reads the details of a status, or returns nil if they are not
-// details.
+// readDetails decodes the details of a status; it returns nil if they are invalid.
 func readDetails(text []byte) (details map[string]string) {
 	if len(text) > 0 && json.Unmarshal(text, &details) != nil {
 		return nil
@@ -57,7 +56,7 @@ func writeStatus(w *frame.Writer, s *StatusError) {
 	w.String(frame.KeyStatus, strconv.Itoa(int(s.Code)))
 	w.String(frame.KeyStatusMessage, s.Message)
 	if len(s.Details) > 0 {
-		text, _ := json.Marshal(s.Details) // strings always have JSON
+		text, _ := json.Marshal(s.Details) // encoding strings cannot fail
 		w.String(frame.KeyStatusExtra, string(text))
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
-// Prefixes of keys in headers.
+// Prefixes of header keys.
 const (
 	prefixPersist = "RPC_PERSIST_"
 	prefixTransit = "RPC_TRANSIT_"
 )
 
-// Meta is a value that is sent with calls in addition to their arguments.
+// Meta is a metadata value that is sent with a call in addition to its arguments.
 type Meta struct {
 	Key, Value string
-	// Persistent values are passed on by servers to the calls that their handlers make, and so on.
-	// Others end at the server that received them.
+	// Persistent values are passed on to the calls that handlers make, through all servers. Other values are not passed
+	// on.
 	Persistent bool
 }
 
-// readMeta returns the values in a header.
+// readMeta returns the metadata values in a header.
 func readMeta(info *frame.Info) (all []Meta) {
 	for name, value := range info.Strings() {
 		if key, ok := bytes.CutPrefix(name, []byte(prefixPersist)); ok {
@@ -33,8 +33,8 @@ func readMeta(info *frame.Info) (all []Meta) {
 	return all
 }
 
-// Received returns the values that came with the call or the stream whose handler got ctx. The slice must not be
-// changed.
+// Received returns the metadata that came with the call or stream whose handler received ctx. The slice must not be
+// modified.
 func Received(ctx context.Context) []Meta {
 	if k, ok := ctx.Value(callKey{}).(inbound); ok {
 		meta, _ := k.inbound()
@@ -45,14 +45,14 @@ func Received(ctx context.Context) []Meta {
 
 type metaKey struct{}
 
-// WithMeta returns a context by which calls of clients with TTHeader carry values, in addition to those that the context
-// has already. The persistent values that a handler has received are carried by its calls without it.
+// WithMeta returns a context that makes clients with TTHeader send values with their calls, in addition to values
+// already in ctx. The persistent values that a handler has received are sent with its calls automatically.
 func WithMeta(ctx context.Context, values ...Meta) context.Context {
 	before, _ := ctx.Value(metaKey{}).([]Meta)
 	return context.WithValue(ctx, metaKey{}, append(before[:len(before):len(before)], values...))
 }
 
-// writeMeta writes the values that a call carries into its header. A later one replaces an earlier one with its key.
+// writeMeta writes the metadata of a call into its header. A later value replaces an earlier one with the same key.
 func writeMeta(w *frame.Writer, ctx context.Context) {
 	for _, one := range Received(ctx) {
 		if one.Persistent {

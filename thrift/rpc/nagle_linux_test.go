@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A server that delays small replies until earlier ones are acknowledged does not make a client wait
-// for the delay of its own acknowledgments, which is 40 ms.
+// If a server delays small replies until earlier ones are acknowledged, a client does not have to wait for its own
+// delayed acknowledgments, which take 40 ms.
 func TestServerWithoutNoDelay(t *testing.T) {
 	s := startStock(t, &stock{nagle: true, handle: func(c *stockCall) []byte { return add(t, c) }})
 	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 4})
@@ -18,7 +18,7 @@ func TestServerWithoutNoDelay(t *testing.T) {
 	const bursts = 60
 	slow := 0
 	for range bursts {
-		time.Sleep(2 * time.Millisecond) // so that nothing is left to be acknowledged
+		time.Sleep(2 * time.Millisecond) // until everything has been acknowledged
 		began := time.Now()
 		var all sync.WaitGroup
 		for i := range int32(4) {

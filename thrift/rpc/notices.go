@@ -10,51 +10,52 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// Stock servers without headers end without a notice. They close their idle connections first, and later those that
-// are in use, with the calls that they have received until then. So of two or more connections that have answered one
-// is kept idle, and read by its keeper, which notices a FIN immediately (Pin.Listen; a lone caller would find it with
-// its next call). Of fewer than four it gets calls if they need it. When the server closes a connection, another one
-// is opened first. If that is refused, the server ends: nothing more is written to its connections, calls wait for
-// the next one, and each connection is closed after its last reply, when all its calls were given up, or, with
-// unanswered oneway calls, after 10 s. If it succeeds, the connection was idle for too long, or the address belongs
-// to several processes and one of them ends; so the others are replaced, one each 100 ms, unless the last one that
-// was closed had been idle for as long. Neither happens more than once a second. A call without a deadline
-// is awaited for 10 s after its server has said that it ends, or was found to, and until the last deadline of other
-// calls of its connection.
+// Stock servers without headers shut down without a notice. They first close their idle connections, and later those in
+// use, dropping the calls that they have received until then. So if two or more connections have answered, one is kept
+// idle and read by a goroutine that notices a FIN immediately (Pin.Listen; otherwise a lone caller would notice it only
+// with its next call). If there are fewer than four, calls may use it when they need it. When the server closes a
+// connection, the client first opens another one. If that is refused, the server is shutting down: nothing more is
+// written to its connections, calls wait for the next server, and each connection is closed after its last reply, when
+// all its calls have been abandoned, or, with unanswered oneway calls, after 10 s. If it succeeds, the connection was
+// idle for too long, or the address belongs to several processes and one of them is shutting down; so the other
+// connections are replaced, one every 100 ms, unless the previously closed connection had been idle for the same time.
+// This happens at most once per second. A call without a deadline ends 10 s after its server has announced, or was
+// found, to be shutting down, but not before the latest deadline of the other calls of its connection.
 //
-// A server with headers says that it ends with an answer, so it has said nothing on connections that are idle. If the
+// A server with headers announces its shutdown with an answer, so it cannot announce it on idle connections. If the
 // next connection is refused, they get no more calls either.
 
 const (
-	// noticePause is how long the ends of connections are not looked into after one was.
+	// noticePause is the minimum time between two investigations of closed connections.
 	noticePause = time.Second
-	// rotateEvery is how often an old connection is closed because its server may be one that ends.
+	// rotateEvery is the interval at which old connections are closed because their server may be shutting down.
 	rotateEvery = 100 * time.Millisecond
-	// leastTimeout is the shortest time after which servers are assumed to close idle connections.
+	// leastTimeout is the shortest idle timeout that servers are assumed to have.
 	leastTimeout = time.Second
-	// onewayPatience is how long a connection without calls stays open because its server may still have to read
-	// oneway calls.
+	// onewayPatience is how long a connection without other calls stays open because the server may not have read its
+	// oneway calls yet.
 	onewayPatience = 10 * time.Second
-	// endPatience is how long calls without a deadline are awaited of a server that ends.
+	// endPatience is how long to wait for calls without a deadline if the server is shutting down.
 	endPatience = 10 * time.Second
 )
 
-// notices is what a lane concludes from connections that the server closes. It is guarded by lane.mu.
+// notices holds what a lane concludes from connections that the server closed. It is guarded by lane.mu.
 //
-// The server may have closed one because it ends, or because the connection was idle for long. So another one is opened
-// first. If that is refused, the server ends: nothing more is written to its connections, and they are closed after
-// their last reply. If it succeeds, it may be another process behind a balancer, and the one that ends has others of
-// the connections: they are replaced one by one.
+// The server may have closed a connection because it is shutting down or because the connection was idle for too long.
+// To find out, the lane first opens another connection. If that is refused, the server is shutting down: nothing more
+// is written to its connections, and they are closed after their last reply. If it succeeds, another process behind a
+// balancer may have accepted it, and the one that is shutting down may have some of the other connections: they are
+// replaced one by one.
 type notices struct {
-	trial   bool          // a connection is being opened for this reason
-	idle    time.Duration // how long the one that was closed had been idle
-	limit   time.Duration // of a server that closes connections that were idle for so long
+	trial   bool          // a connection is being opened to find out
+	idle    time.Duration // how long the closed connection had been idle
+	limit   time.Duration // the presumed idle timeout of the server
 	until   time.Time     // no trial until then
-	rotated time.Time     // the last time that an old connection was closed
-	told    time.Time     // the last time that a server has said that it ends
+	rotated time.Time     // when an old connection was last closed
+	told    time.Time     // when a server last announced its shutdown
 }
 
-// hungUp reports whether a connection ended because the server has closed it.
+// hungUp reports whether a connection ended because the server closed it.
 func hungUp(cause error) bool {
 	return errors.Is(cause, pipe.ErrHungUp) || errors.Is(cause, io.ErrUnexpectedEOF) ||
 		errors.Is(cause, syscall.ECONNRESET) || errors.Is(cause, syscall.EPIPE)
@@ -69,8 +70,8 @@ func refused(err error) bool {
 	return false
 }
 
-// try records that the server has closed c, which was removed. It reports whether another connection
-// is to be opened in its place to find out why. The caller holds mu.
+// try records that the server closed c, which has been removed. It reports whether to open another connection to find
+// out why. The caller must hold mu.
 func (l *lane) try(c *conn, now time.Time) bool {
 	n := &l.notices
 	if !c.answered || n.trial || len(l.conns) == 0 || now.Before(n.until) {
@@ -83,7 +84,7 @@ func (l *lane) try(c *conn, now time.Time) bool {
 	return true
 }
 
-// tried notes that the trial succeeded: the connection opened is up. The caller holds mu.
+// tried records that the trial succeeded with the connection opened. The caller must hold mu.
 func (l *lane) tried(opened *conn, now time.Time) {
 	n := &l.notices
 	n.trial, n.until = false, now.Add(noticePause)
@@ -97,8 +98,8 @@ func (l *lane) tried(opened *conn, now time.Time) {
 	l.schedule(time.Millisecond)
 }
 
-// failed notes that an attempt to connect has failed. It reports whether that means that the server ends: it was a
-// trial, or the server has said so before. The caller holds mu.
+// failed records that an attempt to connect failed. It reports whether that means that the server is shutting down: the
+// attempt was refused, and it was a trial or the server had announced a shutdown. The caller must hold mu.
 func (l *lane) failed(err error, now time.Time) (ends bool) {
 	n := &l.notices
 	ends = n.trial || now.Sub(n.told) < noticePause
@@ -115,7 +116,8 @@ func (l *lane) failed(err error, now time.Time) (ends bool) {
 	return ends
 }
 
-// drain makes all connections end after their last replies, because their server ends. The caller holds mu.
+// drain makes all connections close after their last replies, because the server is shutting down. The caller must hold
+// mu.
 func (l *lane) drain(now time.Time) {
 	for _, c := range l.conns {
 		if l.takes(c) {
@@ -130,15 +132,15 @@ func (l *lane) drain(now time.Time) {
 	l.schedule(time.Nanosecond)
 }
 
-// departures are connections that are to end.
+// departures holds the connections to close.
 type departures struct {
-	removed  []*conn // without replacement
+	removed  []*conn // close after the last reply, without replacement
 	replaced []*conn
-	lost     []*conn // at once: nobody waits for their calls
-	overdue  []*conn // at once: their servers should have ended
+	lost     []*conn // close immediately: no caller waits
+	overdue  []*conn // close immediately: the server should have ended
 }
 
-// end begins their ends. The caller holds no lock.
+// end starts closing the connections. The caller must not hold a lock.
 func (d *departures) end() {
 	for _, c := range d.lost {
 		c.pin.Close(errLost)
@@ -150,20 +152,21 @@ func (d *departures) end() {
 		c.pin.Retire()
 	}
 	for _, c := range d.removed {
-		if !c.pin.Remove() { // it has the only place, or none anymore
+		if !c.pin.Remove() { // it is the only connection, or already replaced
 			c.pin.Retire()
 		}
 	}
 }
 
-// errLost is the cause of the end of a connection whose server owed only replies without waiting
-// callers.
-var errLost = errors.New("all calls of the connection were given up")
+// errLost is the cause when a connection is closed because only abandoned calls were outstanding.
+var errLost = errors.New("all calls of the connection were abandoned")
 
-// errOverdue is the cause of the end of a connection whose server ends and has left calls without a deadline unanswered.
-var errOverdue = errors.New("the server ends, and has left the call unanswered for 10 s")
+// errOverdue is the cause when a connection is closed because a server that is shutting down did not answer calls
+// without a deadline.
+var errOverdue = errors.New("the server is shutting down and did not answer the call within 10 s")
 
-// ending notes that the server of c ends, if calls may have no deadline. The caller holds mu.
+// ending records that the server of c is shutting down. It is used only if calls may have no deadline. The caller must
+// hold mu.
 func (l *lane) ending(c *conn, now time.Time) {
 	if c.ends.IsZero() {
 		c.ends = now
@@ -171,7 +174,8 @@ func (l *lane) ending(c *conn, now time.Time) {
 	}
 }
 
-// overdue adds connections whose servers end, and which only calls without a deadline keep open. The caller holds mu.
+// overdue adds connections whose server is shutting down and that only calls without a deadline keep open. The caller
+// must hold mu.
 func (l *lane) overdue(now time.Time, d *departures) {
 	for _, c := range l.conns {
 		if !c.ends.IsZero() && now.Sub(c.ends) > endPatience && now.UnixNano() > c.deadline.Load() {
@@ -180,7 +184,7 @@ func (l *lane) overdue(now time.Time, d *departures) {
 	}
 }
 
-// drained adds the connections that draining ends. The caller holds mu.
+// drained adds the draining connections that can be closed. The caller must hold mu.
 func (l *lane) drained(now time.Time, d *departures) {
 	for _, c := range l.conns {
 		if c.draining && !c.removed && (c.oneways == 0 || now.Sub(c.since) > onewayPatience) {
@@ -189,7 +193,7 @@ func (l *lane) drained(now time.Time, d *departures) {
 	}
 }
 
-// rotate adds an old connection, from time to time. The caller holds mu.
+// rotate adds an old connection, if rotateEvery has passed since the last one. The caller must hold mu.
 func (l *lane) rotate(now time.Time, d *departures) {
 	if now.Sub(l.notices.rotated) < rotateEvery {
 		return

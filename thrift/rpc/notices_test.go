@@ -23,8 +23,8 @@ func slowly(t *testing.T) func(c *stockCall) []byte {
 	return func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }
 }
 
-// A server without headers ends under load: it stops listening, and closes the connection that is idle. Then it gets no
-// more calls, those that it has are answered, and the others go to the server that listens next. No call fails, though
+// A server without headers shuts down under load: it stops listening and closes the idle connection. Then it gets no
+// more calls, those in flight are answered, and the others go to the next server that listens. No call fails, although
 // none is idempotent.
 func TestServerEndsUnderLoad(t *testing.T) {
 	s := startStock(t, &stock{handle: slowly(t)})
@@ -36,7 +36,7 @@ func TestServerEndsUnderLoad(t *testing.T) {
 	idle.Close()
 	testkit.Eventually(t, patience, func() error {
 		if n := len(s.open()); n > 0 {
-			return fmt.Errorf("%d connections to the server that ends", n)
+			return fmt.Errorf("%d connections to the server that is shutting down", n)
 		}
 		return nil
 	})
@@ -62,13 +62,13 @@ func gone(t *testing.T, s *stock, cs []net.Conn) {
 	})
 }
 
-// stay returns those of the connections that are still open.
+// stay returns the connections that are still open.
 func stay(s *stock, cs []net.Conn) []net.Conn {
 	now := s.open()
 	return slices.DeleteFunc(slices.Clone(cs), func(c net.Conn) bool { return !slices.Contains(now, c) })
 }
 
-// The server closes an idle connection and still listens: it may be one of several behind an address, so the other
+// The server closes an idle connection but still listens: it may be one of several behind an address, so the other
 // connections are replaced, and no call fails.
 func TestConnectionsAreReplacedAfterTheEndOfOne(t *testing.T) {
 	s := startStock(t, &stock{handle: slowly(t)})
@@ -78,7 +78,7 @@ func TestConnectionsAreReplacedAfterTheEndOfOne(t *testing.T) {
 	for closed := false; !closed; {
 		idle := s.idle(t, 6)
 		old := s.open()
-		idle.Close() // unless the client is closing it because six are not better than three
+		idle.Close() // unless the client is closing it because six connections are not better than three
 		for since := time.Now(); time.Since(since) < 5*time.Second && !closed; time.Sleep(time.Millisecond) {
 			closed = len(stay(s, old)) == 0
 		}
@@ -87,7 +87,7 @@ func TestConnectionsAreReplacedAfterTheEndOfOne(t *testing.T) {
 	wait()
 }
 
-// twoConnections returns a client with two connections that have answered, and no calls. It closes refused when an
+// twoConnections returns a client with two connections that have answered and are idle. It closes refused when an
 // attempt to connect fails.
 func twoConnections(t *testing.T, s *stock) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
 	return twoConnectionsOf(t, s, rpc.ClientConfig{Transport: rpc.Framed})
@@ -122,7 +122,8 @@ func twoConnectionsOf(t *testing.T, s *stock, config rpc.ClientConfig) (client *
 	return client, clock, refused
 }
 
-// A connection to a server that ends stays open as long as it may have to read oneway calls, and gets no other calls.
+// A connection to a server that is shutting down stays open while the server may have oneway calls to read, and gets no
+// other calls.
 func TestOnewayCallsOfServerThatEnds(t *testing.T) {
 	s := startStock(t, &stock{})
 	s.handle = func(c *stockCall) []byte {
@@ -150,7 +151,7 @@ func TestOnewayCallsOfServerThatEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Add(ctx, 1, 2); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a call to a server that ends: %v", err)
+		t.Errorf("a call to a server that is shutting down: %v", err)
 	}
 	if len(stay(s, all[1:])) == 0 {
 		t.Error("the connection has ended")
@@ -159,7 +160,7 @@ func TestOnewayCallsOfServerThatEnds(t *testing.T) {
 	gone(t, s, all)
 }
 
-// A connection to a server that ends is closed when its calls were given up.
+// A connection to a server that is shutting down is closed when all of its calls have been abandoned.
 func TestGivenUpCallsOfServerThatEnds(t *testing.T) {
 	s := startStock(t, &stock{})
 	gate := make(chan struct{})
@@ -200,7 +201,8 @@ func TestGivenUpCallsOfServerThatEnds(t *testing.T) {
 	})
 }
 
-// If the next connection fails for another reason than that nothing listens, the server is not assumed to end.
+// If the next attempt to connect fails for any reason other than that nothing listens, the server is not assumed to be
+// shutting down.
 func TestOtherFailuresDoNotEndConnections(t *testing.T) {
 	s := startStock(t, &stock{handle: slowly(t)})
 	var broken atomic.Bool
@@ -222,7 +224,7 @@ func TestOtherFailuresDoNotEndConnections(t *testing.T) {
 	}
 }
 
-// farewell is a result with the field by which a server without headers says that it ends.
+// farewell is a result with the field by which a server without headers announces its shutdown.
 type farewell struct{ thrift.CompactStruct }
 
 func (f farewell) AppendThrift(b []byte) []byte {
@@ -235,7 +237,7 @@ func (f farewell) AppendCompact(b []byte) []byte {
 	return append(b[:len(b)-1], goodbyes[1]...)
 }
 
-// After a reply with that field, nothing is written to the connection.
+// After a reply with that field, nothing more is written to the connection.
 func TestServerWithoutHeadersSaysThatItEnds(t *testing.T) {
 	for _, config := range []rpc.ClientConfig{{Transport: rpc.Framed}, {Transport: rpc.Buffered}, {Transport: rpc.Framed, Compact: true}, {Transport: rpc.Buffered, Compact: true}} {
 		t.Run(fmt.Sprintf("%v, compact %v", config.Transport, config.Compact), func(t *testing.T) {
@@ -271,7 +273,7 @@ func TestServerWithoutHeadersSaysThatItEnds(t *testing.T) {
 	}
 }
 
-// A call without a deadline ends 10 s after its server has said that it ends, and has not answered. Others have gone to
+// A call without a deadline fails 10 s after its server announced its shutdown without answering it. Other calls use
 // another connection.
 func TestServerThatEndsWithoutAnAnswer(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
@@ -286,7 +288,7 @@ func TestServerThatEndsWithoutAnAnswer(t *testing.T) {
 		t.Fatalf("%d, %v", sum, err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- c.Ping(context.Background()) }() // ends when the clock was put forward
+	go func() { ended <- c.Ping(context.Background()) }() // ends when the clock is advanced
 	testkit.Eventually(t, patience, func() error {
 		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
 			t.Fatalf("%d, %v", sum, err)
@@ -304,7 +306,7 @@ func TestServerThatEndsWithoutAnAnswer(t *testing.T) {
 	clock.ahead.Store(int64(11 * time.Second))
 	select {
 	case err := <-ended:
-		if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !strings.Contains(err.Error(), "the server ends") {
+		if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !strings.Contains(err.Error(), "the server is shutting down") {
 			t.Error(err)
 		}
 	case <-time.After(patience):
@@ -312,13 +314,13 @@ func TestServerThatEndsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// saysThatItEnds answers a call with a header that says that the server ends.
+// saysThatItEnds answers a call with a header that announces the server's shutdown.
 func saysThatItEnds(c *stockCall) []byte {
 	return c.message(c.Seq, string(c.Name), thrift.Reply, &calc.BasePingResult{}, "crrst", "1")
 }
 
-// A server with headers says on one connection that it ends, and does not listen anymore. Its other connections get no
-// more calls, and are closed.
+// A server with headers announces its shutdown on one connection and stops listening. Its other connections get no more
+// calls and are closed.
 func TestServerSaysThatItEndsOnOneConnection(t *testing.T) {
 	s := startStock(t, &stock{})
 	s.handle = func(c *stockCall) []byte {
@@ -338,7 +340,7 @@ func TestServerSaysThatItEndsOnOneConnection(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Add(ctx, 1, 2); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Fatalf("a call to a server that ends: %v", err)
+		t.Fatalf("a call to a server that is shutting down: %v", err)
 	}
 	gone(t, s, all)
 }
@@ -353,7 +355,7 @@ func echo(t *testing.T, c *stockCall) []byte {
 	return c.answer(thrift.Reply, &calc.CalculatorEchoResult{Success: thrift.Some(args.Text)})
 }
 
-// A server says on the connection of small messages that it ends, and does not listen anymore. The connection of large
+// A server announces its shutdown on the connection for small messages and stops listening. The connection for large
 // messages gets no more calls either.
 func TestServerThatEndsGetsNoLargeCalls(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
@@ -388,7 +390,7 @@ func TestServerThatEndsGetsNoLargeCalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Echo(ctx, large); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Fatalf("a large call to a server that ends: %v", err)
+		t.Fatalf("a large call to a server that is shutting down: %v", err)
 	}
 	gone(t, s, all)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Calls without a deadline keep a connection for 10 s after its server was known to end, or until the last deadline of
-// others has passed.
+// Calls without a deadline keep a connection open for 10 s after its server was found to be shutting down, or until the
+// latest deadline of the other calls has passed.
 func TestConnectionsOfServersThatEnd(t *testing.T) {
 	l := &lane{closed: true} // so that it sets no timer
 	now := time.Now()

@@ -20,10 +20,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for a condition.
 const patience = 30 * time.Second
 
-// calculator is the handler of the tests.
+// calculator is the handler used by the tests.
 type calculator struct {
 	forgotten atomic.Int64
 	running   atomic.Int64
@@ -102,7 +102,7 @@ func (c *calculator) Fail(ctx context.Context, how string) error {
 	return errors.New(how)
 }
 
-// kitexStatus is a status of the application as Kitex has it.
+// kitexStatus is an application status with Kitex's interface.
 type kitexStatus string
 
 func (s kitexStatus) Error() string             { return "biz error: " + string(s) }
@@ -117,7 +117,7 @@ func (clock) Now(context.Context) (int64, error) { return 17, nil }
 
 func (clock) Echo(_ context.Context, text string) (string, error) { return "clock: " + text, nil }
 
-// formats are all combinations of transports and protocols.
+// formats lists all combinations of transports and protocols.
 var formats = []frame.Format{
 	{Transport: frame.Buffered}, {Transport: frame.Framed}, {Transport: frame.Header}, {Transport: frame.HeaderFramed},
 	{Transport: frame.Buffered, Compact: true}, {Transport: frame.Framed, Compact: true}, {Transport: frame.Header, Compact: true}, {Transport: frame.HeaderFramed, Compact: true},
@@ -149,12 +149,12 @@ func listen(t *testing.T, s *rpc.Server) *rpc.Server {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_ = s.Shutdown(ctx) // some tests have called it
+		_ = s.Shutdown(ctx) // some tests have already called it
 	})
 	return s
 }
 
-// peer is a client that knows bytes.
+// peer is a client that reads and writes messages.
 type peer struct {
 	*testing.T
 	net.Conn
@@ -228,7 +228,7 @@ func (p *peer) send(name string, seq int32, args thrift.Struct) {
 	}
 }
 
-// answer is what a server has sent.
+// answer is a message from a server.
 type answer struct {
 	thrift.Message
 	info   frame.Info
@@ -236,7 +236,7 @@ type answer struct {
 	format frame.Format
 }
 
-// next returns the next answer, or an error at the end of the connection.
+// next returns the next answer, or an error if the connection has ended.
 func (p *peer) next() (answer, error) {
 	p.Helper()
 	p.SetReadDeadline(time.Now().Add(patience))
@@ -275,7 +275,7 @@ func (p *peer) next() (answer, error) {
 	}
 }
 
-// decode reads the struct of an answer.
+// decode decodes the struct of an answer.
 func (p *peer) decode(a answer, to thrift.Struct) {
 	p.Helper()
 	var r thrift.Reader
@@ -290,7 +290,7 @@ func (p *peer) decode(a answer, to thrift.Struct) {
 	}
 }
 
-// reply returns the reply to a call that has been sent.
+// reply decodes the reply to the call with sequence ID seq.
 func (p *peer) reply(seq int32, to thrift.Struct) {
 	p.Helper()
 	a, err := p.next()
@@ -298,16 +298,16 @@ func (p *peer) reply(seq int32, to thrift.Struct) {
 		p.Fatal(err)
 	}
 	if a.Type != thrift.Reply || a.Seq != seq || a.format != p.format || p.format.HasHeader() && a.info.Seq != seq {
-		p.Fatalf("got %+v in the format %v; want the reply %d in %v", a, a.format, seq, p.format)
+		p.Fatalf("got %+v in format %v; want reply %d in %v", a, a.format, seq, p.format)
 	}
 	p.decode(a, to)
 }
 
-// control waits for a message that answers no call, and has a key.
+// control waits for a message that does not answer a call and has the given key.
 func (p *peer) control(key string) {
 	p.Helper()
 	if a, err := p.next(); err != nil || a.Seq != 0 || string(a.info.String(key)) != "1" {
-		p.Fatalf("got %+v, %v; want a message that answers no call, with the key %s", a, err, key)
+		p.Fatalf("got %+v, %v; want a message that does not answer a call, with the key %s", a, err, key)
 	}
 }
 

@@ -8,33 +8,34 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Messages of Protobuf, as Kitex sends them: the head of the Binary protocol with another version, and the message in
-// place of a struct. It ends with its frame. Package protobufrpc encodes and decodes messages; the one of an exception is
-// so small that this package needs no library for it:
+// Protobuf messages, as Kitex sends them, have the message header of the Binary protocol with another version, and the
+// Protobuf message in place of a struct. The message ends where its frame ends. Package protobufrpc encodes and decodes
+// messages; the exception is so small that this package needs no library for it:
 //
 //	message Error { int32 kind = 1; string message = 2; }
 
 // protobufVersion is in the upper 16 bits of the first word.
 const protobufVersion = 0x90010000
 
-// protobuf is what arguments and results of package protobufrpc are in addition to a [thrift.Struct].
+// protobuf is implemented by the arguments and results of package protobufrpc, in addition to [thrift.Struct].
 type protobuf interface {
 	AppendProtobuf(b []byte) ([]byte, error)
-	// ReadProtobuf reads the message b. A limit of 0 is that of a thrift.Reader.
+	// ReadProtobuf decodes the message b. If maxMemory is 0, the default limit of a thrift.Reader applies.
 	ReadProtobuf(b []byte, maxMemory int) error
 }
 
-// errNoProtobuf says that a message of Protobuf is in the place of a struct.
-var errNoProtobuf = errors.New("the message is one of Protobuf, and the function takes those of Thrift")
+// errNoProtobuf reports a Protobuf message where a Thrift struct was expected.
+var errNoProtobuf = errors.New("got a Protobuf message; the function expects a Thrift message")
 
-// appendProtobufHead appends what precedes the message.
+// appendProtobufHead appends the part before the Protobuf message.
 func appendProtobufHead(b []byte, name string, t thrift.MessageType, seq int32) []byte {
 	b = binary.BigEndian.AppendUint32(b, protobufVersion|uint32(t))
 	b = thrift.AppendString(b, name)
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// readProtobufHead is thrift.ReadMessage for what appendProtobufHead appends. The version has been read before.
+// readProtobufHead is like thrift.ReadMessage, for the output of appendProtobufHead. The version has already been
+// checked.
 func readProtobufHead(b []byte, m *thrift.Message) (next int) {
 	const nameAt = 4
 	end := thrift.SkipString(b, nameAt)
@@ -59,7 +60,7 @@ func appendProtobuf(b []byte, v thrift.Struct) ([]byte, error) {
 		return v.AppendProtobuf(b)
 	case *thrift.ApplicationException:
 		b = binary.AppendUvarint(append(b, 1<<3), uint64(v.Kind))
-		text := strings.ToValidUTF8(v.Message, "\uFFFD") // others would not be read
+		text := strings.ToValidUTF8(v.Message, "\uFFFD") // decoders reject invalid UTF-8
 		return append(binary.AppendUvarint(append(b, 2<<3|2), uint64(len(text))), text...), nil
 	case noFields:
 		return b, nil
@@ -75,10 +76,10 @@ func readProtobuf(r *thrift.Reader, b []byte, to thrift.Struct) error {
 	return errNoProtobuf
 }
 
-// errProtobufException says that an exception cannot be read.
-var errProtobufException = errors.New("the exception is not a valid message of Protobuf")
+// errProtobufException reports an exception that cannot be decoded.
+var errProtobufException = errors.New("the exception is not a valid Protobuf message")
 
-// readProtobufException reads an exception. Fields that it does not have are skipped.
+// readProtobufException decodes an exception. Unknown fields are skipped.
 func readProtobufException(b []byte, e *thrift.ApplicationException) error {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
@@ -88,7 +89,7 @@ func readProtobufException(b []byte, e *thrift.ApplicationException) error {
 		b = b[n:]
 		size := uint64(0)
 		switch wire := tag & 7; wire {
-		case 0, 2: // a number; a length, and as many bytes
+		case 0, 2: // a varint; a length-prefixed value
 			value, n := binary.Uvarint(b)
 			if n <= 0 {
 				return errProtobufException

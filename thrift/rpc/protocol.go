@@ -11,20 +11,20 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Transport says how a client delimits its messages. A server detects it.
+// Transport is how a client delimits its messages. A server detects it.
 type Transport uint8
 
 // Transports.
 const (
-	// TTHeader puts a header before each message. Only with it, deadlines, metadata and statuses of the
-	// application travel, and servers of this package answer in any order. Kitex understands it,
-	// Apache Thrift does not.
+	// TTHeader puts a header before each message. Deadlines, metadata and application statuses are sent only with
+	// TTHeader, and only with it do servers of this package answer in any order. Kitex supports it; Apache Thrift does
+	// not.
 	TTHeader Transport = iota
 	// TTHeaderFramed is TTHeader with the length of the message after the header.
 	TTHeaderFramed
-	// Framed puts its length before each message.
+	// Framed prefixes each message with its length.
 	Framed
-	// Buffered puts nothing around messages.
+	// Buffered sends messages without any delimiter.
 	Buffered
 )
 
@@ -38,14 +38,14 @@ func (t Transport) String() string {
 	return transports[t].String()
 }
 
-// traits are those of Thrift, whose sequence ID is the ticket. ID 0 is that of control frames. A server may lose
-// replies, so tickets have 32 bits.
+// traits describes Thrift to the engine. The ticket is the sequence ID; ID 0 is used for control frames. A server may
+// lose replies, so tickets have 32 bits.
 var traits = pipe.Traits{
 	Match: pipe.ByTicket, TicketBits: 32, FirstTicket: 1,
 	PutTicket: func(b []byte, ticket uint64) { frame.PutSeq(b, uint32(ticket)) },
 }
 
-// protocol is where the codec meets the engine.
+// protocol connects the codec to the engine.
 type protocol struct{ lane *lane }
 
 // Greet implements [pipe.Protocol]. Thrift has no greeting.
@@ -78,7 +78,7 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 		return f, unreadable(thrift.Err(body, 0))
 	}
 	if head.Type != thrift.Reply && head.Type != thrift.Exception {
-		return f, unreadable(fmt.Errorf("a message of the type %v; expected a reply", head.Type))
+		return f, unreadable(fmt.Errorf("a message of type %v; expected a reply", head.Type))
 	}
 	c.batch.sizes.add(n)
 	f.Len, f.Ticket = n, uint64(uint32(head.Seq))
@@ -106,24 +106,24 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 	return f, nil
 }
 
-// Errors that are in the chain of those of calls whose connection was closed because of what the server has sent.
+// Errors in the chain of a call's error if its connection was closed because of invalid data from the server.
 var (
-	// ErrUnreadable means that the server has sent what is not the reply to a call.
-	ErrUnreadable = errors.New("the server has sent a message that is not a reply")
-	// ErrUnsolicited means that the server has sent a reply whose sequence ID is that of no call.
+	// ErrUnreadable means that the server sent data that is not a reply.
+	ErrUnreadable = errors.New("the server sent a message that is not a reply")
+	// ErrUnsolicited means that the server sent a reply whose sequence ID does not belong to any call.
 	ErrUnsolicited = pipe.ErrUnsolicited
 )
 
 func unreadable(err error) error { return fmt.Errorf("%w: %w", ErrUnreadable, err) }
 
-// endsConnection reports whether a message has an exception after which some servers, such as Kitex, close the
-// connection without reading more of it: one that is not about what a handler did.
+// endsConnection reports whether a message is an exception after which some servers, such as Kitex, close the
+// connection without reading more from it. Such exceptions do not come from handlers.
 func endsConnection(m frame.Message, body int) bool {
 	e, err := readException(m, body)
 	return err != nil || e.Kind != thrift.InternalError && e.Kind != KindRefused
 }
 
-// readException reads the exception of a message.
+// readException decodes the exception in a message.
 func readException(m frame.Message, body int) (e thrift.ApplicationException, err error) {
 	var r thrift.Reader
 	switch {

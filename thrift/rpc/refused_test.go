@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Nothing listens at an address that refuses a connection, or at a path that does not exist.
+// An attempt to connect counts as refused if the address refuses it or if the path does not exist.
 func TestWhatIsARefusal(t *testing.T) {
 	const wsaeConnRefused = 10061
 	for errno, want := range map[syscall.Errno]bool{

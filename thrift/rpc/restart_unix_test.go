@@ -26,8 +26,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// runChild is the whole life of a process that a test starts: a server ("serve 127.0.0.1:80 ledger"), or a client with
-// a limit of connections ("call 127.0.0.1:80 1"). It returns in other processes.
+// runChild runs a process that a test has started: a server ("serve 127.0.0.1:80 ledger") or a client with a limit on
+// connections ("call 127.0.0.1:80 1"). In other processes, it returns.
 func runChild() {
 	words := testkit.ChildWords()
 	if len(words) == 0 {
@@ -74,8 +74,8 @@ func childServer(addr, file string) error {
 	return nil
 }
 
-// ledger is a calculator that records what it has executed. The kernel has it when a call is answered,
-// so it survives the end of the process.
+// ledger is a calculator that records the calls that it has executed. A record is written to a file before the call is
+// answered, so it survives the process.
 type ledger struct {
 	calculator
 	file *os.File
@@ -103,7 +103,7 @@ func (l *ledger) Echo(_ context.Context, text string) (string, error) {
 
 func (l *ledger) Forget(_ context.Context, id int64) error { return l.note("forget", fmt.Sprint(id)) }
 
-// balancer accepts connections at one address and connects them with several servers in turn.
+// balancer accepts connections at one address and connects them to several servers in turn.
 type balancer struct {
 	// Immutable.
 	servers  []string
@@ -161,7 +161,7 @@ func (b *balancer) drop(c net.Conn) {
 	b.mu.Unlock()
 }
 
-// serve connects a client with the first server, from the next one on, that accepts the connection.
+// serve connects a client to the first server, starting with the next one, that accepts the connection.
 func (b *balancer) serve(client net.Conn) {
 	defer b.drop(client)
 	if !b.keep(client) {
@@ -185,20 +185,21 @@ func (b *balancer) serve(client net.Conn) {
 	}
 }
 
-// forward copies what one side sends. It passes its end on, and ends both if one of them was cut. It hides the type of
-// the connection from io.Copy, which would splice through pipes that package net keeps until a garbage collection.
+// forward copies the data that one side sends. It forwards the end of the data, and closes both connections if one of
+// them was cut. It hides the type of the connection from io.Copy, which would splice through pipes that package net
+// retains until a garbage collection.
 func forward(to, from net.Conn) {
 	if _, err := io.Copy(struct{ io.Writer }{to}, from); err != nil {
 		to.Close()
 		from.Close()
 		return
 	}
-	_ = to.(*net.TCPConn).CloseWrite() // it may be closed
+	_ = to.(*net.TCPConn).CloseWrite() // the connection may be closed
 }
 
 // ending is a server process.
 type ending interface {
-	// end signals it to end, or kills it, and waits until it has ended.
+	// end signals the process to shut down, or kills it, and waits until it has ended.
 	end(t *testing.T, kill bool)
 }
 
@@ -223,7 +224,7 @@ func (s ownServer) end(t *testing.T, kill bool) {
 	s.End()
 }
 
-// cluster is some server processes with one ledger.
+// cluster is a set of server processes with one ledger.
 type cluster struct {
 	start     func(t *testing.T, addr, ledger string) ending
 	ledger    string
@@ -243,7 +244,7 @@ func startCluster(t *testing.T, n int, start func(t *testing.T, addr, ledger str
 	return k
 }
 
-// restart ends a server and starts another in its place. If kill is true, it has no time to end its calls.
+// restart ends a server and starts another in its place. If kill is true, the server cannot finish its calls.
 func (k *cluster) restart(t *testing.T, i int, kill bool) {
 	t.Helper()
 	k.processes[i].end(t, kill)
@@ -264,10 +265,10 @@ func (k *cluster) executed(t *testing.T) map[string]int {
 	return all
 }
 
-// crowd calls the servers of a cluster and notes what came of each call.
+// crowd calls the servers of a cluster and records the outcome of each call.
 type crowd struct {
 	client *rpc.Client
-	cancel bool // some of the calls are given up, and callers pause after each: a soak remembers all of them
+	cancel bool // some of the calls are canceled, and callers pause after each, because a soak test records all of them
 
 	ended atomic.Int64
 	stop  chan struct{}
@@ -345,9 +346,8 @@ func (w *crowd) goOn(t *testing.T, n int64) {
 	})
 }
 
-// finish ends the calls and compares their outcomes with what was executed. If whole is true, none of
-// them may have failed or been repeated. It returns how many have failed, how many oneway calls were lost, and how many
-// connections have ended.
+// finish ends the calls and compares their outcomes with what was executed. If whole is true, no call may have failed
+// or been retried. It returns the numbers of failed calls, of lost oneway calls, and of connections that have ended.
 func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) (failed, lost, connections int) {
 	t.Helper()
 	for _, w := range crowds {
@@ -372,8 +372,8 @@ func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) (failed, los
 	return failed, lost, connections
 }
 
-// compare compares what came of the calls with how often each was executed, and removes them from that. It returns how
-// many have failed, and how many oneway calls were lost.
+// compare compares the outcomes of the calls with the number of times each was executed, and removes them from
+// executed. It returns the numbers of failed calls and of lost oneway calls.
 func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) (failed, lost int) {
 	t.Helper()
 	ran, repeated := 0, 0
@@ -427,7 +427,7 @@ func balanced(t *testing.T, transport rpc.Transport, callers int, cancel bool) (
 	return k, startCrowd(t, connect(t, rpc.ClientConfig{Addr: b.listener.Addr().String(), Transport: transport}), 0, callers, cancel)
 }
 
-// roll restarts all servers, one after the other.
+// roll restarts all servers, one after another.
 func roll(t *testing.T, k *cluster, w *crowd, kill bool) {
 	t.Helper()
 	for i := range k.processes {
@@ -438,8 +438,7 @@ func roll(t *testing.T, k *cluster, w *crowd, kill bool) {
 	finish(t, k, !kill, w)
 }
 
-// Servers that are signaled to end, one after the other behind a balancer, cut off no call and lose no
-// oneway call.
+// Servers behind a balancer that are signaled to shut down, one after another, cut off no call and lose no oneway call.
 func TestRollingRestart(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		k, w := balanced(t, transport, 16, false)
@@ -447,8 +446,7 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// A server that is signaled to end, and another one at its address, cut off no
-// call.
+// When a server is signaled to shut down and another one takes over its address, no call is cut off.
 func TestRestartAtOneAddress(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		k := startCluster(t, 1, startOwn)
@@ -457,7 +455,8 @@ func TestRestartAtOneAddress(t *testing.T) {
 	})
 }
 
-// When servers are killed, no call is executed twice that may not be, and errors say what was not executed.
+// When servers are killed, calls that are not idempotent are never executed twice, and errors say which calls were not
+// executed.
 func TestKilledServers(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		k, w := balanced(t, transport, 16, false)
@@ -465,7 +464,7 @@ func TestKilledServers(t *testing.T) {
 	})
 }
 
-// Calls of all kinds and sizes, given up and not, while servers end in both ways again and again.
+// Calls of all kinds and sizes, some of them canceled, while servers are repeatedly shut down and killed.
 func TestSoakRestarts(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		until := time.Now().Add(testkit.SoakTime(t, time.Second) / 2)

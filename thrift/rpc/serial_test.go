@@ -36,7 +36,7 @@ func sumOf(t testing.TB, c *stockCall) *calc.CalculatorAddResult {
 	return &calc.CalculatorAddResult{Success: thrift.Some(args.A + args.B)}
 }
 
-// flood makes callers call add until stop is closed, and returns what waits for them.
+// flood makes callers call add until stop is closed, and returns a function that waits for them.
 func flood(t *testing.T, client *rpc.Client, callers int, stop chan struct{}) (wait func()) {
 	c := calc.NewCalculatorClient(client)
 	var all sync.WaitGroup
@@ -58,8 +58,9 @@ func flood(t *testing.T, client *rpc.Client, callers int, stop chan struct{}) (w
 	return all.Wait
 }
 
-// A server that answers in order gets more connections while calls wait, until each has its own, or all but the one that
-// waits for the connection that is kept idle. It never has two calls of one that are not idempotent.
+// A server that answers in order gets more connections while calls wait, until each caller has its own, or all but one
+// caller, which waits for the connection that is kept idle. Two calls that are not idempotent are never in flight on
+// one connection.
 func TestConnectionsGrow(t *testing.T) {
 	const callers = 40
 	var running atomic.Int64
@@ -70,7 +71,7 @@ func TestConnectionsGrow(t *testing.T) {
 			once.Do(func() { close(full) })
 		}
 		select {
-		case <-full: // the callers have a connection each
+		case <-full: // each caller has a connection
 		case <-time.After(5 * time.Millisecond):
 			running.Add(-1)
 		}
@@ -89,13 +90,13 @@ func TestConnectionsGrow(t *testing.T) {
 	if n := s.deepest.Load(); n != 1 {
 		t.Errorf("%d calls that are not idempotent were sent together", n)
 	}
-	// Calls may have moved from a connection that was closed before they were sent. None was executed twice.
+	// Calls may have moved from a connection that was closed before they were sent. No call was executed twice.
 	if st := client.Stats(); st.AnyOrder || st.Failed > 0 || s.calls.Load() != int64(st.Replies) {
 		t.Errorf("any order %v, %d failed, the server had %d calls, and sent %d replies", st.AnyOrder, st.Failed, s.calls.Load(), st.Replies)
 	}
 }
 
-// The number of connections has a bound.
+// The number of connections is bounded.
 func TestMostConnections(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }})
 	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Buffered, MaxConnections: 3})
@@ -121,10 +122,10 @@ func TestMostConnections(t *testing.T) {
 	}
 }
 
-// A fast server gets several idempotent calls together.
+// A fast server gets several idempotent calls at a time.
 func TestDepthOfFastServer(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { return add(t, c) }})
-	// A clock that stands still except for a microsecond per reading: the server is fast, however slow the machine is.
+	// A clock that advances by only a microsecond per reading: the server is fast, however slow the machine is.
 	var ticks atomic.Int64
 	clock := func() time.Time { return time.Unix(1000, 1000*ticks.Add(1)) }
 	client, err := rpc.NewClientAt(rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"Calculator.add"}, MaxConnections: 1, Timeout: 5 * time.Minute}, clock)
@@ -164,7 +165,7 @@ func TestFixedDepth(t *testing.T) {
 		}
 		return nil
 	})
-	// A call that is not idempotent is sent after those before it were answered, and before those after it.
+	// A call that is not idempotent is sent after earlier calls have been answered, and before later calls.
 	pinged := make(chan error, 1)
 	go func() { pinged <- c.Ping(t.Context()) }() // ends with the server's answers
 	testkit.Eventually(t, patience, func() error {
@@ -175,13 +176,13 @@ func TestFixedDepth(t *testing.T) {
 	})
 	close(gate)
 	all.Wait()
-	if err := <-pinged; err != nil && kindOf(err) != thrift.MissingResult { // the answer is that of add
+	if err := <-pinged; err != nil && kindOf(err) != thrift.MissingResult { // the server answers every call as if it were add
 		t.Error(err)
 	}
 }
 
-// A reply that overtakes another proves that the server works on several calls of a connection at a time. From then
-// on, one connection takes all calls. It stays when a large call, which has a connection of its own, takes long.
+// A reply that overtakes another proves that the server processes several calls of a connection concurrently. From then
+// on, one connection takes all calls. That remains so when a large call, which has a separate connection, takes long.
 func TestOvertakingReplies(t *testing.T) {
 	held := make(map[any][]byte) // by connection
 	var mu sync.Mutex
@@ -198,7 +199,7 @@ func TestOvertakingReplies(t *testing.T) {
 			return append(answer, before...)
 		}
 		if len(c.waiting) > 0 && c.nth > 20 {
-			held[c.conn] = answer // the next one overtakes it
+			held[c.conn] = answer // the next reply overtakes it
 			return nil
 		}
 		return answer
@@ -222,8 +223,8 @@ func TestOvertakingReplies(t *testing.T) {
 	}
 }
 
-// A server that serves few connections at a time accepts others, and answers nothing there until one of the
-// first has ended. No call waits for long.
+// A server that serves few connections at a time accepts others, but does not answer on them until one of the first has
+// ended. No call waits for long.
 func TestServerWithFewThreads(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		t.Run(fmt.Sprint(threads), func(t *testing.T) {
@@ -246,8 +247,7 @@ func TestServerWithFewThreads(t *testing.T) {
 	}
 }
 
-// A server that serves one connection at a time answers large calls too, which otherwise use separate
-// connections.
+// A server that serves one connection at a time also answers large calls, which usually use separate connections.
 func TestLargeCallsOfServerWithOneThread(t *testing.T) {
 	s := startStock(t, &stock{serves: 1, handle: func(c *stockCall) []byte {
 		if string(c.Name) == "add" {
@@ -270,13 +270,13 @@ func TestLargeCallsOfServerWithOneThread(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(got), err)
 		}
 	}
-	if n := s.connections.Load(); n > 10 { // twice as many if each call had needed a new one
+	if n := s.connections.Load(); n > 10 { // twice as many if each call had needed a new connection
 		t.Errorf("the server has accepted %d connections", n)
 	}
 }
 
-// After an exception that is not about what a handler did, some servers close the connection and drop what follows.
-// So nothing follows it.
+// After an exception that does not come from a handler, some servers close the connection and drop later calls. So no
+// call is sent after it.
 func TestNothingFollowsProtocolExceptions(t *testing.T) {
 	var after atomic.Int64
 	bad := make(map[any]bool)
@@ -308,7 +308,7 @@ func TestNothingFollowsProtocolExceptions(t *testing.T) {
 	}
 }
 
-// An unanswered call is repeated if it is idempotent, and not otherwise.
+// An unanswered call is retried only if it is idempotent.
 func TestRepetitions(t *testing.T) {
 	var mu sync.Mutex
 	seen := make(map[string]int)
@@ -337,7 +337,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// Calls that are given up keep their place at the server until it has answered, and others are not disturbed.
+// Abandoned calls keep their slot until the server has answered, and other calls are not affected.
 func TestGivenUpCalls(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { time.Sleep(2 * time.Millisecond); return add(t, c) }})
 	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 4})
@@ -366,7 +366,7 @@ func TestGivenUpCalls(t *testing.T) {
 	}
 }
 
-// movingClock is a clock that a test can put forward.
+// movingClock is a clock that a test can advance.
 type movingClock struct{ ahead atomic.Int64 }
 
 func (c *movingClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -383,7 +383,7 @@ func connectAt(t *testing.T, config rpc.ClientConfig) (*rpc.Client, *movingClock
 	return client, clock
 }
 
-// Connections that were not in use for a minute are closed, all but the first.
+// Connections that were not needed for a minute are closed, except the first.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }})
 	client, clock := connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 8})
@@ -405,7 +405,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	if n := client.Stats().Connected; n != open {
 		t.Errorf("%d connections 20 ms after the last call, want %d", n, open)
 	}
-	accepted := s.connections.Load() // more than 8 if a change of their number was not of use at first
+	accepted := s.connections.Load() // more than 8 if growth had to back off
 	c := calc.NewCalculatorClient(client)
 	testkit.Eventually(t, patience, func() error {
 		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
@@ -422,7 +422,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-// A connection whose server owes only replies without waiting callers is replaced after a while.
+// A connection with only abandoned calls is replaced after a while.
 func TestAbandonedConnectionIsReplaced(t *testing.T) {
 	gate := make(chan struct{})
 	s := startStock(t, &stock{})
@@ -448,7 +448,7 @@ func TestAbandonedConnectionIsReplaced(t *testing.T) {
 	})
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
-		t.Errorf("the call that was given up: %v", err)
+		t.Errorf("the abandoned call: %v", err)
 	}
 	clock.ahead.Store(int64(time.Minute))
 	if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
@@ -460,7 +460,7 @@ func TestAbandonedConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A first call that takes long does not hold up the others for as long.
+// A slow first call does not delay the other calls for as long.
 func TestSlowFirstCall(t *testing.T) {
 	gate := make(chan struct{})
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
@@ -495,8 +495,8 @@ func TestSlowFirstCall(t *testing.T) {
 	}
 }
 
-// A call that is not idempotent is not sent while the server has another one of the connection, although there
-// would be room for an idempotent one.
+// A call that is not idempotent is not sent while another call is in flight on the connection, even if there is room
+// for an idempotent one.
 func TestOthersNeedAnEmptyConnection(t *testing.T) {
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
@@ -505,7 +505,7 @@ func TestOthersNeedAnEmptyConnection(t *testing.T) {
 	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 4})
 	c := calc.NewCalculatorClient(client)
 	ended := make(chan error, 2)
-	go func() { // ends when the gate is opened, as the other one
+	go func() { // ends when the gate is opened, like the other one
 		_, err := c.Add(t.Context(), 1, 1)
 		ended <- err
 	}()

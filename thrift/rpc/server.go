@@ -23,83 +23,80 @@ import (
 //	                                                                      |
 //	Output <-- call.Write <-- Ticket.Complete <-- call.encode <-- Exchange.Handle            on a worker, or in the turn if the function is inline
 //
-//   - Messages of 64 KiB and more that have a length are read by Conn.Expect into separate memory, and decoded by
-//     the worker.
-//   - A header may say that its sender takes answers in any order (Kitex's multiplexing clients). Such calls run
-//     concurrently, MaxConnCalls at a time. Those of others run one after the other: a stock server does that, and
-//     clients that pipeline on it may rely on it. The connection is paused until the answer is written, so its
-//     socket is the queue.
-//   - A call is one object: the context of the handler, its deadline, and the slot of its answer (DeferInto). It is
-//     not used again, because handlers may keep their context. Generated code has an Exchange for each function,
-//     with the arguments and the result in it. So a call allocates two objects besides what is in its arguments.
-//   - Answers are encoded by the worker, because the handler may change its result after it returned it, and then
-//     appended or, from 8 KiB on, linked. Large ones count in the budget of large answers.
-//   - The server reports that a call was not executed in a way that no handler can use: an exception of the kind
-//     KindRefused, and a key in the header. There are two reasons, too many calls and a deadline that has passed
-//     before the handler was called. find refuses unknown functions by the exception that all implementations have.
-//   - An exception that the function declares is a field of the result, also if it is wrapped. A StatusError
-//     travels in the header, as Kitex's business status. An ApplicationException is sent as it is, and any other
-//     error as its text in an internal error; a panic is logged, and its text is not sent to the client.
-//   - TMultiplexedProtocol writes the service before the name of the function, Kitex writes it into the header.
-//     Without either the function must be that of one service. The answer has the plain name: Apache's clients
+//   - Messages of 64 KiB or more that have a length are read into separate memory by Conn.Expect, and decoded by the
+//     worker.
+//   - A header may allow answers in any order (Kitex's multiplexing clients do that). Such calls run concurrently, up
+//     to MaxConnCalls at a time. Other clients' calls run one after another: stock servers do that, and clients that
+//     pipeline may rely on it. The connection is paused until the answer is written, so its socket is the queue.
+//   - A call is one object: the handler's context, its deadline, and the slot of its answer (DeferInto). It is not
+//     reused, because handlers may retain their context. Generated code has an Exchange for each function, which
+//     contains the arguments and the result. So a call allocates two objects in addition to the contents of its
+//     arguments.
+//   - Answers are encoded by the worker, because the handler may change its result after returning it. They are then
+//     copied to the output or, from 8 KiB on, linked. Large ones are charged to the budget for large answers.
+//   - The server reports a call that was not executed in a way that no handler can use: an exception of kind
+//     KindRefused, and a key in the header. There are two reasons: too many calls, and a deadline that passed before
+//     the handler was called. For unknown functions, find returns the exception that all implementations use.
+//   - A declared exception is sent as a field of the result, even if it is wrapped. A StatusError is sent in the
+//     header, as Kitex's business status. An ApplicationException is sent unchanged, and any other error as the text of
+//     an internal error. A panic is logged, and its text is not sent to the client.
+//   - TMultiplexedProtocol puts the service name before the function name; Kitex puts it into the header. Without
+//     either, only one service may have the function. The answer has the plain function name, because Apache's clients
 //     compare it.
 //   - At shutdown, clients of this package get a control frame (sequence ID 0, crrst) immediately; other clients with
-//     headers get crrst with their next answer. Framed and Buffered have no place for it, so the struct of an answer
-//     gets a field that results do not have (goodbye.go): our client treats it as the same, others skip it. After
-//     DrainGrace connections in use are closed with an answer, when nothing else was read, and others when they were
-//     quiet for as long. Everything that was read is answered.
-//   - A client of this package asks by a key in its headers whether its calls are answered in any order, until it
-//     knows. The answer is a control frame (sequence ID 0), which is sent immediately: the first call of a
+//     headers get crrst with their next answer. Framed and Buffered have no field for it, so the struct of an answer
+//     gets a field that results do not have (goodbye.go): our client treats it like crrst, others skip it. After
+//     DrainGrace, connections in use are closed after an answer if no other call has been read, and others once they
+//     have been quiet for DrainGrace. Every call that has been read is answered.
+//   - Until a client of this package knows whether its calls are answered in any order, it asks with a key in its
+//     headers. The answer is a control frame (sequence ID 0), which is sent immediately, because the first call of a
 //     connection may take long. Clients that do not ask do not get it.
 //
-//   - The first message of a connection tells whether it has calls or streams (docs/design/streaming.md).
+//   - The first message of a connection determines whether it carries calls or streams (docs/design/streaming.md).
 //
-// TestApacheClientOfOurServer calls it with the Go library of Apache Thrift, in all formats that both have.
+// TestApacheClientOfOurServer calls the server with Apache Thrift's Go library, in all formats that both support.
 
 // ServerConfig configures a [Server]. The zero value is ready for use.
 type ServerConfig struct {
-	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A
-	// larger call ends its connection; in place of a larger reply the client gets an exception.
+	// MaxMessage is the maximum size of a message in bytes, including its header. If zero, it defaults to 16 MiB. If a
+	// larger call arrives, the connection is closed; a larger reply is replaced by an exception.
 	MaxMessage int
-	// MaxMemory limits what the arguments of a call take in memory: see thrift.Reader.MaxMemory.
+	// MaxMemory limits the memory of a call's arguments: see thrift.Reader.MaxMemory.
 	MaxMemory int
-	// MaxCalls is how many calls may be in progress. Further ones are refused. If zero, it is
-	// 16,384.
+	// MaxCalls is the maximum number of calls in progress. Further ones are refused. If zero, it defaults to 16,384.
 	MaxCalls int
-	// MaxConnCalls is how many calls of one connection may be in progress. The server reads no
-	// more of them until one has ended. If zero, it is 1,024.
+	// MaxConnCalls is the maximum number of calls in progress on one connection. The server stops reading from the
+	// connection until one has ended. If zero, it defaults to 1,024.
 	MaxConnCalls int
-	// Workers is how many goroutines call handlers. If zero, it is MaxCalls.
+	// Workers is the maximum number of goroutines that call handlers. If zero, it defaults to MaxCalls.
 	Workers int
-	// Timeout is the deadline of calls whose clients send none. If zero, it is 10 s; if negative,
-	// there is none.
+	// Timeout applies to calls whose clients send no deadline. If zero, it defaults to 10 s; if negative, such calls have
+	// no deadline.
 	Timeout time.Duration
 
-	// MaxConnections bounds the open connections. To make room for another one, one is closed
-	// that is not in use. If zero, it is 17,000.
+	// MaxConnections is the maximum number of open connections. To make room for another one, the server closes one that
+	// is not in use. If zero, it defaults to 17,000.
 	MaxConnections int
-	// MaxPerAddress bounds the connections of one address, except those over loopback, Unix
-	// sockets and from TrustedProxies. If zero, there is no limit.
+	// MaxPerAddress is the maximum number of connections from one address. It does not apply to loopback, Unix sockets,
+	// and TrustedProxies. If zero, there is no limit.
 	MaxPerAddress int
-	// TrustedProxies are addresses that represent many clients.
+	// TrustedProxies lists addresses that represent many clients.
 	TrustedProxies []netip.Prefix
-	// IdleTimeout ends a connection without calls. If zero, it is 10 minutes; if negative, there
-	// is no limit.
+	// IdleTimeout is how long a connection may have no calls before it is closed. If zero, it defaults to 10 minutes; if
+	// negative, there is no limit.
 	IdleTimeout time.Duration
-	// DrainGrace is how long connections may send calls after Shutdown was called. Then those that
-	// are in use are closed with an answer, and others when they have been without a call for as
-	// long. If zero, it is 100 ms.
+	// DrainGrace is how long clients may send calls after Shutdown was called. After that, connections in use are closed
+	// after an answer, and others once they have had no call for DrainGrace. If zero, it defaults to 100 ms.
 	DrainGrace time.Duration
 
-	// Streams bound the streams of functions that have them.
+	// Streams bounds the streams of streaming functions.
 	Streams StreamLimits
 
-	// TLS, if not nil, is for all connections. Handlers see the certificates of clients: see
-	// [PeerOf].
+	// TLS, if not nil, is required on all connections. Handlers can get the client's certificate with [PeerOf].
 	TLS *tls.Config
 
-	// OnCall, if not nil, is notified of each call when its answer is ready, on the goroutine of
-	// the handler. It must not block. [AccessLog] returns one that logs.
+	// OnCall, if not nil, is called for each call when its answer is ready, on the handler's goroutine. It must not block.
+	// [AccessLog] returns a function that logs.
 	OnCall func(CallReport)
 	// Log receives warnings and errors. If nil, nothing is logged.
 	Log *slog.Logger
@@ -140,21 +137,20 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	return c
 }
 
-// A Server calls handlers. It detects how each client delimits and encodes its messages, and
-// answers in the same way. Calls of a client whose messages have headers that allow it run
-// concurrently, and are answered in any order; those of other clients run one after the other, as
-// with servers that know no headers. Make it with [NewServer]. All methods are safe for concurrent
-// use.
+// A Server calls handlers. It detects how each client delimits and encodes its messages, and answers in the same way.
+// If a client's headers allow it, its calls run concurrently and are answered in any order; the calls of other clients
+// run one after another on each connection, as with servers that do not support headers. Create it with [NewServer].
+// All methods are safe for concurrent use.
 type Server struct {
 	// Immutable after NewServer.
 	config   ServerConfig
 	registry *registry
 	engine   *loop.Server
 	workers  *loop.Workers
-	large    *loop.Budget // of large answers
-	streams  streamHost   // nil if no function has streams
+	large    *loop.Budget // budget for large answers
+	streams  streamHost   // nil if there is no streaming function
 
-	jobs sync.WaitGroup // calls that workers run
+	jobs sync.WaitGroup // calls that workers are running
 
 	// Atomics. Written by sessions and workers, read by all.
 	calls    atomic.Int64 // in progress
@@ -164,30 +160,30 @@ type Server struct {
 	draining atomic.Bool
 }
 
-// figures are the counters of a server.
+// figures holds the counters of a server.
 type figures struct {
 	done, refused, unknown, failed, panics, malformed atomic.Uint64
 }
 
-// ServerStats are the counters of a server, since it was made.
+// ServerStats holds the counters of a server since it was created, and its current state.
 type ServerStats struct {
 	Connections int64  // open
 	Calls       int64  // in progress
-	Streams     int64  // whose handlers have not returned
+	Streams     int64  // streams whose handlers have not returned
 	Done        uint64 // calls and streams whose handlers have returned
-	Failed      uint64 // of those: calls that were answered with an exception that is not declared
-	Panics      uint64 // calls whose handlers, or the code of their results, panicked
-	Refused     uint64 // calls that were not executed: too many, or too late
-	Unknown     uint64 // calls of functions that no service has
-	Malformed   uint64 // messages that were no valid calls
+	Failed      uint64 // of those, calls answered with an undeclared exception
+	Panics      uint64 // calls whose handler, or whose result's encoding, panicked
+	Refused     uint64 // calls not executed: there were too many, or the deadline had passed
+	Unknown     uint64 // calls of unknown functions
+	Malformed   uint64 // messages that were not valid calls
 }
 
-// NewServer returns a server of services, which does not serve yet.
+// NewServer returns a server for services. It does not serve until Listen or Serve is called.
 func NewServer(config ServerConfig, services ...*Service) (*Server, error) {
 	return newServer(config, loop.DefaultLarge, services...)
 }
 
-// newServer returns a server with a limit of the bytes of large answers.
+// newServer returns a server with a limit on the total size of large answers, in bytes.
 func newServer(config ServerConfig, large int64, services ...*Service) (*Server, error) {
 	registry, err := newRegistry(services)
 	if err != nil {
@@ -216,11 +212,11 @@ func newServer(config ServerConfig, large int64, services ...*Service) (*Server,
 	return s, nil
 }
 
-// ErrServing reports that Serve was called before.
+// ErrServing means that Listen or Serve has already been called.
 var ErrServing = errors.New("thrift/rpc: the server is already serving")
 
-// Listen binds an address, such as ":9090" of the network "tcp" or a path of the network "unix", and
-// serves it. It returns when connections are accepted. It is called once.
+// Listen binds an address, such as ":9090" for the network "tcp" or a path for "unix", and serves it. It returns once
+// connections are accepted. It may be called once.
 func (s *Server) Listen(network, address string) error {
 	all, err := loop.Listen(network, address, runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -229,8 +225,8 @@ func (s *Server) Listen(network, address string) error {
 	return s.Serve(all...)
 }
 
-// Serve accepts connections from listeners, which the server owns from then on. It returns when
-// connections are accepted. It is called once.
+// Serve accepts connections from listeners and takes ownership of them. It returns once connections are accepted. It
+// may be called once.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	if len(listeners) == 0 {
 		return errors.New("thrift/rpc: Serve was called without a listener")
@@ -258,10 +254,9 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// Shutdown stops accepting, tells clients to connect elsewhere, answers all calls that it has
-// received, and closes the connections. When ctx ends first, the remaining connections are closed,
-// and it returns the error of ctx; handlers that are running are waited for even then: their
-// contexts have ended.
+// Shutdown stops accepting connections, tells clients to connect elsewhere, answers all calls that it has received, and
+// closes the connections. If ctx ends first, Shutdown closes the remaining connections and returns the error of ctx. In
+// either case, it waits for running handlers, whose contexts end with their connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	err := s.engine.Shutdown(ctx)
@@ -273,7 +268,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Stats returns the counters.
+// Stats returns the server's counters and current state.
 func (s *Server) Stats() ServerStats {
 	f, streams := &s.figures, int64(0)
 	if s.streams != nil {
@@ -283,18 +278,17 @@ func (s *Server) Stats() ServerStats {
 		Refused: f.refused.Load(), Unknown: f.unknown.Load(), Malformed: f.malformed.Load()}
 }
 
-// warn logs events that clients or handlers can cause at will: a few lines per
-// second.
+// warn logs events that clients or handlers can cause at will. It limits the rate of log lines.
 func (s *Server) warn(message string, args ...any) {
 	if leftOut, ok := s.warnings.take(time.Now()); ok {
 		s.config.Log.Warn(message, append(args, "left_out", leftOut)...)
 	}
 }
 
-// warningsAtOnce is how many lines are logged in a second.
+// warningsAtOnce is the maximum number of lines logged per second.
 const warningsAtOnce = 10
 
-// ration bounds the lines of a log.
+// ration limits the rate of log lines.
 type ration struct {
 	mu sync.Mutex
 	// Guarded by mu.

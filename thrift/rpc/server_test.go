@@ -30,7 +30,7 @@ func TestCallsInAllFormats(t *testing.T) {
 		if p.reply(1, &sum); sum.Success.V != 42 || !sum.Success.Set {
 			t.Errorf("sum %+v", sum)
 		}
-		// Exceptions that are declared are fields of the result.
+		// Declared exceptions are fields of the result.
 		sum.Reset()
 		p.send("add", -2, &calc.CalculatorAddArgs{A: 1 << 30, B: 1 << 30})
 		if p.reply(-2, &sum); sum.Overflow == nil || sum.Overflow.What != "2147483648" || sum.Success.Set {
@@ -47,7 +47,7 @@ func TestCallsInAllFormats(t *testing.T) {
 		if p.reply(4, &numbers); numbers.Success == nil || len(numbers.Success) != 0 {
 			t.Errorf("numbers %v", numbers.Success)
 		}
-		// A function of the base service, without a result.
+		// A function of the base service that returns nothing.
 		p.send("ping", 5, &calc.BasePingArgs{})
 		p.reply(5, &calc.BasePingResult{})
 		// A nil struct counts as absent.
@@ -63,16 +63,16 @@ func TestCallsInAllFormats(t *testing.T) {
 		if _, err := p.Write(p.encode("forget", thrift.Oneway, 8, &calc.CalculatorForgetArgs{ID: 5})); err != nil {
 			t.Fatal(err)
 		}
-		p.send("forget", 9, &calc.CalculatorForgetArgs{ID: 6}) // as Apache's client for Go does
+		p.send("forget", 9, &calc.CalculatorForgetArgs{ID: 6}) // as Apache's Go client does
 		p.send("ping", 10, &calc.BasePingArgs{})
-		p.reply(10, &calc.BasePingResult{}) // nothing answers a oneway call
+		p.reply(10, &calc.BasePingResult{}) // a oneway call is not answered
 		if n := h.forgotten.Load() - before; n != 11 {
 			t.Errorf("%d was forgotten, want 11", n)
 		}
 	})
 }
 
-// Messages of any size that is allowed are served, however their bytes arrive.
+// Messages of any allowed size are served, however their bytes arrive.
 func TestLargeCalls(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)))
 	eachFormat(t, func(t *testing.T, f frame.Format) {
@@ -121,7 +121,7 @@ func TestCallsInPieces(t *testing.T) {
 	})
 }
 
-// Errors that a function does not declare become exceptions, and the connection stays.
+// Undeclared errors become exceptions, and the connection stays open.
 func TestErrorsOfHandlers(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)))
 	eachFormat(t, func(t *testing.T, f frame.Format) {
@@ -178,7 +178,7 @@ func TestWhatIsNoCall(t *testing.T) {
 		p.ended()
 	}
 	p := dial(t, s, frame.Format{Transport: frame.Header})
-	p.anyOrder = true // the server reads on while a call runs
+	p.anyOrder = true // the server continues to read while a call runs
 	if _, err := p.Write(append(p.encode("echo", thrift.Call, 1, &calc.CalculatorEchoArgs{Text: "x"}), "\x80\x02\x00\x00"...)); err != nil {
 		t.Fatal(err)
 	}
@@ -187,17 +187,17 @@ func TestWhatIsNoCall(t *testing.T) {
 	if n := s.Stats().Malformed; n != 7 {
 		t.Errorf("%d messages were malformed, want 7", n)
 	}
-	// Arguments that cannot be read are an exception: the next message begins after them.
+	// For arguments that cannot be decoded, the server returns an exception and continues with the next message.
 	eachFormat(t, func(t *testing.T, f frame.Format) {
 		p := dial(t, s, f)
 		p.send("move", 1, &calc.CalculatorEchoArgs{Text: "x"})            // another type is skipped
-		p.send("move", 2, &calc.CalculatorMoveArgs{Point: &calc.Point{}}) // it has all
+		p.send("move", 2, &calc.CalculatorMoveArgs{Point: &calc.Point{}}) // all fields are present
 		_, _ = p.exception(1)
 		p.reply(2, &calc.CalculatorMoveResult{})
 	})
 }
 
-// An answer that is too large for clients is an exception.
+// An answer that is too large is replaced by an exception.
 func TestLargeAnswers(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{MaxMessage: 1 << 20}, calc.NewCalculatorService(new(calculator)))
 	eachFormat(t, func(t *testing.T, f frame.Format) {
@@ -214,7 +214,7 @@ func TestLargeAnswers(t *testing.T) {
 	})
 }
 
-// Handlers that run on the event loop answer in order, and their panics are contained.
+// Handlers that run on the event loop answer in order, and their panics are recovered.
 func TestInlineHandlers(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)).Inline())
 	eachFormat(t, func(t *testing.T, f frame.Format) {
@@ -294,7 +294,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A client that makes its first call while the server ends is notified as well, once.
+// A client that makes its first call during a shutdown is notified too, once.
 func TestFirstCallDuringShutdown(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{DrainGrace: time.Hour}, calc.NewCalculatorService(new(calculator)))
 	small, large := dial(t, s, frame.Format{Transport: frame.Header}), dial(t, s, frame.Format{Transport: frame.Header})
@@ -336,8 +336,8 @@ func TestFirstCallDuringShutdown(t *testing.T) {
 	}
 }
 
-// goodbyes are the field by which an answer without a header says that the server ends, and the end of the struct: a
-// bool with the ID 32767 in the Binary and in the Compact protocol.
+// goodbyes holds the field by which an answer without a header announces the server's shutdown, and the end of the
+// struct: a bool with ID 32767 in the Binary and in the Compact protocol.
 var goodbyes = []string{"\x02\x7f\xff\x01\x00", "\x01\xfe\xff\x03\x00"}
 
 // A Unix socket is served like a port.
@@ -358,7 +358,7 @@ func TestUnixSocket(t *testing.T) {
 	p.reply(1, &calc.BasePingResult{})
 }
 
-// Handlers see the client and what came with the call; OnCall is notified of each call.
+// Handlers can get the client and the metadata of a call; OnCall is called for each call.
 func TestWhatHandlersSee(t *testing.T) {
 	h := new(calculator)
 	type sight struct {
@@ -408,7 +408,7 @@ func TestServersNeedServices(t *testing.T) {
 	one := calc.NewClockService(clock{})
 	for _, services := range [][]*rpc.Service{nil, {one, one}, {{Name: "a", Methods: []rpc.Method{{Name: "x"}, {Name: "x"}}}}} {
 		if s, err := rpc.NewServer(rpc.ServerConfig{}, services...); err == nil || s != nil {
-			t.Errorf("a server of %v was made", services)
+			t.Errorf("a server was created for %v", services)
 		}
 	}
 	s, err := rpc.NewServer(rpc.ServerConfig{}, one)

@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A Service is a service of an IDL together with its handler. Generated functions return it: for a
-// service Catalog, NewCatalogService.
+// A Service is a service of an IDL together with its handler. Generated functions, such as NewCatalogService for a
+// service Catalog, return it.
 type Service struct {
-	// Name is the name of the service in the IDL. It may be changed before [NewServer], for clients that
+	// Name is the name of the service in the IDL. It may be changed before [NewServer] is called, for clients that
 	// multiplex with other names.
 	Name    string
 	Methods []Method
@@ -22,25 +22,24 @@ type Service struct {
 type Method struct {
 	Name   string
 	Oneway bool
-	// New returns a new exchange, for one call.
+	// New returns a new exchange for one call.
 	New func() Exchange
 	// inline is set by Service.Inline.
 	inline bool
-	// stream, if not nil, serves streams in place of New. StreamMethod sets it.
+	// stream, if not nil, serves streams; New is then unused. StreamMethod sets it.
 	stream streamHandler
 }
 
-// An Exchange is one call of a function: generated code has a type for each.
+// An Exchange is one call of a function. Generated code has a type for each function.
 type Exchange interface {
-	// Arguments returns the struct into which the arguments are read, with their defaults. It is
-	// called once.
+	// Arguments returns the struct into which the arguments are decoded, with its default values. It is called once.
 	Arguments() thrift.Struct
-	// Handle calls the handler. It returns the result struct, with the value or with an
-	// exception that the function declares; it is nil if err is not nil or the function is oneway.
+	// Handle calls the handler. It returns the result struct, which holds the value or a declared exception. The result is
+	// nil if err is not nil or the function is oneway.
 	Handle(ctx context.Context) (result thrift.Struct, err error)
 }
 
-// streaming returns a method with streams of one of the services, or nil.
+// streaming returns a streaming method of one of the services, or nil.
 func (r *registry) streaming() streamHandler {
 	for _, own := range r.services {
 		for _, f := range own {
@@ -52,10 +51,10 @@ func (r *registry) streaming() streamHandler {
 	return nil
 }
 
-// Inline makes the server call the handlers of these functions on its event loop, without another
-// goroutine. That is faster, but all other calls wait meanwhile: such a handler must neither block
-// nor compute for long. Without names, it applies to all functions. It panics if the service does not
-// have a function. It must be called before [NewServer].
+// Inline makes the server call the handlers of the named functions on its event loop instead of on another goroutine.
+// That is faster, but all other calls wait meanwhile, so such a handler must neither block nor compute for long.
+// Without names, it applies to all functions. It panics if the service does not have a named function. It must be
+// called before [NewServer].
 func (s *Service) Inline(names ...string) *Service {
 	for _, name := range names {
 		if !slices.ContainsFunc(s.Methods, func(m Method) bool { return m.Name == name }) {
@@ -74,11 +73,11 @@ func (s *Service) Inline(names ...string) *Service {
 type registry struct {
 	// Immutable.
 	services map[string]map[string]*function
-	any      map[string]*function // by the name of the function only; nil if several services have it
-	names    []string             // of the services
+	any      map[string]*function // by function name only; nil if several services have the function
+	names    []string             // names of the services
 }
 
-// function is a method of a service, as a server knows it.
+// function is a method of a service in a server's registry.
 type function struct {
 	Method
 	service string
@@ -112,8 +111,8 @@ func newRegistry(services []*Service) (*registry, error) {
 	return r, nil
 }
 
-// split splits a name of a service and a colon off the name of a function, as Apache's
-// TMultiplexedProtocol writes them. The answer has the name without them.
+// split splits a name of the form service:function, as written by Apache's TMultiplexedProtocol. The answer has only
+// the function name.
 func split(name []byte) (service, function []byte) {
 	if i := bytes.IndexByte(name, ':'); i >= 0 {
 		return name[:i], name[i+1:]
@@ -121,9 +120,9 @@ func split(name []byte) (service, function []byte) {
 	return nil, name
 }
 
-// find returns the function that a message calls, or the exception that answers it. service is
-// empty if the message does not name it. If it is in a header, it may be unknown, as with Kitex; if the
-// call is multiplexed, it may not, as with Apache's TMultiplexedProcessor.
+// find returns the function that a message calls, or the exception that answers the message. service is empty if the
+// message does not name one. A service in a header may be unknown, as with Kitex; in a multiplexed call it must exist,
+// as with Apache's TMultiplexedProcessor.
 func (r *registry) find(service, name []byte, multiplexed bool) (*function, *thrift.ApplicationException) {
 	own := r.services[string(service)]
 	if own == nil && multiplexed {
@@ -140,7 +139,7 @@ func (r *registry) find(service, name []byte, multiplexed bool) (*function, *thr
 	case f != nil:
 		return f, nil
 	case exists:
-		return nil, unknown("several services have the function %.100q, and the call names none of them: expected one of %v", name, r.names)
+		return nil, unknown("several services have the function %.100q, and the call names no service; expected one of %v", name, r.names)
 	}
 	return nil, unknown("no service has the function %.100q; the services are %v", name, r.names)
 }

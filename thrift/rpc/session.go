@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// mostWhole is the size up to which messages are read by the event loop where they have arrived.
-// Larger ones are read into separate memory, and decoded by the goroutine of the handler.
+// mostWhole is the size up to which the event loop decodes messages in the input buffer. Larger ones are read into
+// separate memory and decoded by the handler's goroutine.
 const mostWhole = 64 << 10
 
 // session is the server's side of a connection.
@@ -21,16 +21,16 @@ type session struct {
 	// Owned by the connection's turn.
 	scanner   frame.Scanner
 	reader    thrift.Reader
-	last      frame.Format // of the last call
+	last      frame.Format // format of the last call
 	anyOrder  bool         // the last call allowed answers in any order
-	announced bool         // the client was notified that the server uses it
-	told      bool         // the client was notified that the connection will be closed
-	grown     bool         // the limit of messages without a length was raised
+	announced bool         // the client has been notified that the server uses any order
+	told      bool         // the client has been notified that the connection will be closed
+	grown     bool         // the limit for messages without a length has been raised
 	tls       *tls.ConnectionState
-	decided   bool          // whether the connection has streams
-	streams   streamSession // nil if it has none
+	decided   bool          // it is known whether the connection carries streams
+	streams   streamSession // nil if the connection carries calls
 
-	// Atomic: bytes of large answers that wait for their turn, or bytes that streams hold. Written by workers and by the
+	// Atomic: bytes of large answers that wait to be sent, or bytes that streams hold. Written by workers and by the
 	// connection's turn, read by surveys.
 	complete atomic.Int64
 }
@@ -52,8 +52,8 @@ func (x *session) Closed(_ *loop.Conn, err error) {
 	}
 }
 
-// PeerEnded implements [loop.EndWatcher]. A client that sends nothing more may still read the answers to its calls. Streams end,
-// because their handlers might wait for it forever.
+// PeerEnded implements [loop.EndWatcher]. A client that has stopped sending may still read the answers to its calls.
+// Streams end, because their handlers might wait for the client forever.
 func (x *session) PeerEnded(c *loop.Conn) {
 	if x.streams != nil {
 		x.streams.ended(c)
@@ -76,9 +76,9 @@ func (x *session) hold(n int64) {
 }
 
 // tellEnd notifies a client of this package whose calls are answered in any order, once, that the connection will be
-// closed: when the server begins to drain, or with its first call if that comes later. Others are notified with their
-// next answer. Multiplexing clients of Kitex would understand the message, but that of v0.16 panics and closes the
-// connection (its remote.GetPayloadCodec reads a configuration that is nil).
+// closed: when the server starts to drain, or with the client's first call if that comes later. Other clients are
+// notified with their next answer. Kitex's multiplexing clients support the message, but Kitex v0.16 panics on it and
+// closes the connection (remote.GetPayloadCodec reads a nil configuration).
 func (x *session) tellEnd(c *loop.Conn) {
 	if x.announced && !x.told && c.Draining() && x.last.HasHeader() {
 		x.told = true
@@ -86,8 +86,8 @@ func (x *session) tellEnd(c *loop.Conn) {
 	}
 }
 
-// announce notifies a client that supports it that its calls are answered in any order. A client that
-// uses this need not wait for the answer to its first call, which may take long.
+// announce notifies a client that has asked for it that its calls are answered in any order, so that it does not have
+// to wait for the answer to its first call, which may take long.
 func (x *session) announce(c *loop.Conn, info *frame.Info) {
 	if !x.announced && x.anyOrder && info.String(keyAnyOrder) != nil {
 		x.announced = true
@@ -95,7 +95,7 @@ func (x *session) announce(c *loop.Conn, info *frame.Info) {
 	}
 }
 
-// control sends a message that answers no call, with a key.
+// control sends a message that does not answer a call and has the given key.
 func (x *session) control(c *loop.Conn, key string) {
 	o := c.Output()
 	o.B = frame.AppendControl(o.B, x.last, key)
@@ -130,7 +130,7 @@ func (x *session) Data(c *loop.Conn, in []byte) (consumed int) {
 			k.whole = append([]byte(nil), rest[:n]...)
 			x.large(c, k, k.whole)
 			consumed += n
-		default: // Its length is not known, so it is collected where it is.
+		default: // its length is unknown, so it is collected in the input buffer
 			x.grow(c)
 			return consumed
 		}
@@ -138,7 +138,7 @@ func (x *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	return consumed
 }
 
-// grow allows large messages whose length is not known before their end.
+// grow allows large messages whose length is not known in advance.
 func (x *session) grow(c *loop.Conn) {
 	if !x.grown {
 		x.grown = true
@@ -146,18 +146,18 @@ func (x *session) grow(c *loop.Conn) {
 	}
 }
 
-// largePartial is the time within which a large message without a length must arrive. It is longer than
-// that of small ones, and not as good as a rate, which is what messages with a length must keep.
+// largePartial is the time within which a large message without a length must arrive. It is longer than the time for
+// small messages. Messages with a length must arrive at a minimum rate instead, which is a better check.
 const largePartial = time.Minute
 
-// malformed ends the connection after the answers that it is owed: what follows cannot be read.
+// malformed ends the connection after the pending answers, because the data after a malformed message cannot be read.
 func (x *session) malformed(c *loop.Conn, err error) {
 	x.server.figures.malformed.Add(1)
 	x.server.warn("a client sent a message that is not a call; the connection is closed", "client", c.RemoteAddr(), "error", err)
 	c.End()
 }
 
-// message answers a call that has arrived as a whole. b is valid only during the turn.
+// message answers a call that has arrived completely. b is valid only during the turn.
 func (x *session) message(c *loop.Conn, b []byte, now time.Time) {
 	c.Spend(1 + len(b)>>9)
 	k := x.newCall(c, len(b), now)
@@ -185,7 +185,7 @@ func (x *session) message(c *loop.Conn, b []byte, now time.Time) {
 	k.append(c)
 }
 
-// newCall returns the record of a call of n bytes.
+// newCall returns a call for a message of n bytes.
 func (x *session) newCall(c *loop.Conn, n int, now time.Time) *call {
 	k := &call{server: x.server, session: x, start: now, received: n, peer: c.RemoteAddr(), tls: x.tls}
 	k.limit.Context = c.Context()
@@ -203,7 +203,7 @@ func (x *session) Received(c *loop.Conn, p *loop.Payload) {
 	x.large(c, k, p.Parts()[0])
 }
 
-// large lets a worker read and run a large call. front is the start of its message.
+// large passes a large call to a worker, which decodes and runs it. front is the start of its message.
 func (x *session) large(c *loop.Conn, k *call, front []byte) {
 	c.Prove()
 	x.anyOrder = frame.AllowsAnyOrder(front)
@@ -215,12 +215,12 @@ func (x *session) large(c *loop.Conn, k *call, front []byte) {
 	x.later(c, k)
 }
 
-// later lets a worker run a call.
+// later passes a call to a worker, which runs it.
 func (x *session) later(c *loop.Conn, k *call) {
 	if x.anyOrder {
 		k.ticket = c.DeferAnyOrderInto(&k.deferred, k)
 	} else {
-		// Without a header that says otherwise, calls run one after the other.
+		// Unless a header allows another order, calls run one after another.
 		k.ticket, k.serial = c.DeferInto(&k.deferred, k), true
 		c.Pause(true)
 	}
@@ -229,6 +229,5 @@ func (x *session) later(c *loop.Conn, k *call) {
 	x.server.workers.Start(k) // ends when the handler returns
 }
 
-// weightOfCall is the memory of a call in addition to its message: its record, and the stack of its
-// goroutine.
+// weightOfCall is the memory of a call in addition to its message: the call itself and its goroutine's stack.
 const weightOfCall = 9 << 10

@@ -18,8 +18,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// shuffler answers the calls of a connection in random order. It loses some of the answers, sends others twice, and adds
-// messages that answer no call.
+// shuffler answers the calls of a connection in random order. It loses some answers, sends others twice, and adds
+// messages that do not answer a call.
 type shuffler struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -29,7 +29,7 @@ type shuffler struct {
 	answered, interspersed int
 }
 
-// answer returns what is sent after a call, whose answer is given.
+// answer returns the bytes to send after a call with the given answer.
 func (s *shuffler) answer(c *stockCall, answer []byte) (out []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *shuffler) answer(c *stockCall, answer []byte) (out []byte) {
 	return out
 }
 
-// enough returns nil when the server has done all that it does.
+// enough returns nil when the server has done each of these often enough.
 func (s *shuffler) enough() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +73,8 @@ func (s *shuffler) enough() error {
 	return nil
 }
 
-// A server that answers in any order loses answers, sends others twice, and sends messages that answer no call. Each
-// caller gets the answer to its own call, or none until its deadline, and no connection ends.
+// A server that answers in any order loses answers, sends others twice, and sends messages that do not answer a call.
+// Each caller gets the answer to its own call, or its deadline passes, and no connection ends.
 func TestShuffledReplies(t *testing.T) {
 	x := &shuffler{rand: testkit.Rand(t), held: make(map[net.Conn][][]byte)}
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { return x.answer(c, add(t, c)) }})

@@ -19,8 +19,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// liveHeap returns the bytes of the heap that are in use after garbage collections: the second one empties what
-// pools keep.
+// liveHeap returns the number of heap bytes in use after two garbage collections; the second one frees what pools
+// retain.
 func liveHeap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -29,8 +29,8 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// After rounds of calls of all kinds, given up and not, of clients that come and go, and of clients that send what is no
-// call, the memory is what it was after the first round, and no call is left.
+// Each round makes calls of all kinds, some of them canceled, from a long-lived client and from short-lived ones, and
+// sends invalid messages. After all rounds, the memory is what it was after the first, and no call is in progress.
 func TestSoakMemory(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		h := new(calculator)
@@ -60,7 +60,7 @@ func TestSoakMemory(t *testing.T) {
 			all.Wait()
 			testkit.Eventually(t, patience, func() error {
 				if c, st := client.Stats(), s.Stats(); c.InProgress+c.Waiting > 0 || st.Calls > 0 {
-					return fmt.Errorf("of the client %d calls are in progress and %d wait, the server has %d", c.InProgress, c.Waiting, st.Calls)
+					return fmt.Errorf("the client has %d calls in progress and %d waiting, the server has %d", c.InProgress, c.Waiting, st.Calls)
 				}
 				return nil
 			})
@@ -68,14 +68,14 @@ func TestSoakMemory(t *testing.T) {
 				base = liveHeap()
 			}
 		}
-		const most = 8 << 20 // connections of the client, and buffers in use
+		const most = 8 << 20 // connections of the client and buffers in use
 		if grown := liveHeap() - base; grown > most {
 			t.Errorf("the heap has grown by %d bytes, want at most %d", grown, most)
 		}
 	})
 }
 
-// callOften makes calls of all kinds, and gives some of them up.
+// callOften makes calls of all kinds, and cancels some of them.
 func callOften(t *testing.T, client *rpc.Client, r *rand.Rand) {
 	c := calc.NewCalculatorClient(client)
 	for n := range int32(150) {
@@ -114,7 +114,7 @@ func callOften(t *testing.T, client *rpc.Client, r *rand.Rand) {
 	}
 }
 
-// sendNoise opens connections and sends what is no call, or less than one.
+// sendNoise opens connections and sends data that is not a call, or an incomplete call.
 func sendNoise(t *testing.T, addr string, r *rand.Rand) {
 	for _, noise := range []string{
 		"GET / HTTP/1.1\r\n\r\n",

@@ -2,26 +2,26 @@ package rpc
 
 import "time"
 
-// Servers without headers do not say that they end. They close idle connections then, and later those that are in
-// use, together with the calls that they have got until then. So one connection is kept idle, and listened to, if
-// others have answered too. See notices.go for what follows from its end.
+// Servers without headers do not announce their shutdown. They close idle connections first, and later those in use,
+// dropping the calls that they have received until then. So one connection is kept idle, and listened to, if others
+// have answered too. See notices.go for what happens when it ends.
 
 const (
-	// spareFrom is the number of connections from which one is kept idle also if calls wait. With fewer, that
-	// would cost more than a quarter of the throughput of a server that gets one call of a connection at a time.
+	// spareFrom is the number of connections from which one is kept idle even if calls wait. With fewer connections, that
+	// would cost more than a quarter of the throughput of a server that gets one call per connection at a time.
 	spareFrom = 4
-	// sparePause is how long none is kept idle after calls needed the last one.
+	// sparePause is how long no connection is kept idle after calls needed the previous one.
 	sparePause = 10 * time.Millisecond
 )
 
 // spare is the connection that is kept idle. It is guarded by lane.mu.
 type spare struct {
-	conn  *conn     // nil if there is none; it gets no calls
-	until time.Time // there is none until then
+	conn  *conn     // gets no calls; may be nil
+	until time.Time // no connection is kept idle before this time
 }
 
-// settleSpare chooses a connection to be kept idle, or gives the chosen one to calls that need it. If it returns one,
-// the caller must call its Listen after it has released mu. The caller holds mu.
+// settleSpare chooses a connection to keep idle, or releases the chosen one to calls that need it. If it returns a
+// connection, the caller must call its Listen method after unlocking mu. The caller must hold mu.
 func (l *lane) settleSpare(now time.Time) *conn {
 	needed := l.scarce(l.others.n == 0)
 	if c := l.spare.conn; c != nil {
@@ -46,7 +46,7 @@ func (l *lane) settleSpare(now time.Time) *conn {
 	return nil
 }
 
-// alone reports whether c is the only connection that has answered and takes calls. The caller holds mu.
+// alone reports whether no other connection than c has answered and accepts calls. The caller must hold mu.
 func (l *lane) alone(c *conn) bool {
 	for _, other := range l.conns {
 		if other != c && other.answered && l.takes(other) {
@@ -56,12 +56,12 @@ func (l *lane) alone(c *conn) bool {
 	return true
 }
 
-// scarce reports whether a call that finds no room needs the connection that is kept idle. The caller holds mu.
+// scarce reports whether a call that finds no room needs the connection that is kept idle. The caller must hold mu.
 func (l *lane) scarce(idempotent bool) bool {
 	return len(l.conns) < spareFrom && !(idempotent && len(l.conns) > 0 && l.conns[0].depth.limit() > 1)
 }
 
-// lendSpare ends keeping a connection idle, and returns it. The caller holds mu.
+// lendSpare releases the connection that is kept idle, and returns it. The caller must hold mu.
 func (l *lane) lendSpare(now time.Time) *conn {
 	c := l.spare.conn
 	l.spare = spare{until: now.Add(sparePause)}

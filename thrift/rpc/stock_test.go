@@ -18,34 +18,35 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// stock is a server as those of other implementations are: it works on one call of a connection at a time, and
-// answers in order.
+// stock is a server that behaves like those of other implementations: it processes one call of a connection at a time,
+// and answers in order.
 type stock struct {
 	// handle returns the answer to a call, or nil for none. It is called by a goroutine for each connection.
 	handle func(c *stockCall) []byte
-	nagle  bool // small replies are held back until those before them were acknowledged
-	// serves bounds the connections that are read at a time; 0 means that there is no limit.
+	nagle  bool // small replies are held back until earlier ones have been acknowledged
+	// serves is the maximum number of connections that are served at a time; 0 means no limit.
 	serves int
 
 	addr        string // chosen if empty
 	calls       atomic.Int64
-	connections atomic.Int64 // that were accepted
-	deepest     atomic.Int64 // the largest number of calls that were received together
+	connections atomic.Int64 // number of accepted connections
+	deepest     atomic.Int64 // the largest number of calls received at a time
 
 	listener net.Listener // set by startStock
 
 	mu   sync.Mutex
-	last map[net.Conn]int64 // guarded by mu: of each open connection, the number of calls at its last one
+	last map[net.Conn]int64 // guarded by mu: for each open connection, the value of calls at its last call
 }
 
-// open returns the open connections, those that were idle for the longest time first.
+// open returns the open connections, longest idle first.
 func (s *stock) open() []net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(s.last), func(a, b net.Conn) int { return cmp.Compare(s.last[a], s.last[b]) })
 }
 
-// idle waits until there are n connections, and all but one have had calls while that one had none, and returns it.
+// idle waits until there are n connections of which one has had no calls for some time while the others have, and
+// returns that one.
 func (s *stock) idle(t *testing.T, n int) (c net.Conn) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
@@ -57,7 +58,7 @@ func (s *stock) idle(t *testing.T, n int) (c net.Conn) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if quiet := s.last[all[1]] - s.last[c]; quiet < 200 {
-			return fmt.Errorf("the others have had only %d calls since the last one of the connection that has been idle for the longest time", quiet)
+			return fmt.Errorf("the other connections have had only %d calls since the last call on the longest idle one", quiet)
 		}
 		return nil
 	})
@@ -71,8 +72,8 @@ type stockCall struct {
 	info    frame.Info
 	args    []byte
 	conn    net.Conn
-	nth     int64  // of the connection
-	waiting []byte // what was received after it
+	nth     int64  // number of the call on its connection
+	waiting []byte // bytes received after the call
 }
 
 // answer returns a message that answers the call.
@@ -111,7 +112,7 @@ func (c *stockCall) message(seq int32, name string, t thrift.MessageType, v thri
 // startStock starts a server.
 func startStock(t testing.TB, s *stock) *stock {
 	t.Helper()
-	if s.addr == "" { // otherwise the client of the server that had the address is still open when this one ends
+	if s.addr == "" { // if addr is set, the client of the previous server at addr may outlive this server
 		testkit.NoLeaks(t)
 	}
 	l, err := net.Listen("tcp", cmp.Or(s.addr, "127.0.0.1:0"))
@@ -212,7 +213,7 @@ func (s *stock) serve(c net.Conn) {
 	}
 }
 
-// deeper counts the calls that were received and not handled.
+// deeper counts the calls that have been received but not handled.
 func (s *stock) deeper(in []byte) {
 	depth := int64(1)
 	for len(in) > 0 && depth < 100 {

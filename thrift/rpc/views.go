@@ -7,15 +7,15 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// With --views, generated code has a second interface of handlers and second methods of clients, with views of
-// arguments and results (thrift/gen/rpcview.go). The memory of a view must stay valid, so the message
-// is copied into separate memory, once; that is less than decoding it. Success puts a struct, or a
-// view of one that a handler passes on, into the result.
+// With --views, generated code has a second handler interface and additional client methods that use views of arguments
+// and results (thrift/gen/rpcview.go). The memory of a view must stay valid, so the message is copied into separate
+// memory once, which costs less than decoding it. Success puts a struct, or a view of one that a handler forwards, into
+// the result.
 
 // view is a struct that shares the memory from which it was read: a [thrift.View].
 type view interface{ OpenThrift(b []byte) error }
 
-// readStruct reads the struct at b[off:], or the message of Protobuf there. A view gets separate memory.
+// readStruct decodes the struct or Protobuf message at b[off:]. A view gets separate memory.
 func readStruct(r *thrift.Reader, b []byte, off int, f frame.Format, to thrift.Struct) error {
 	if f.Protobuf {
 		return readProtobuf(r, b[off:], to)

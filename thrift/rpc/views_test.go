@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// viewer is a handler that gets views. It passes what it returns on as it came, where it can.
+// viewer is a handler that uses views. Where it can, it returns the bytes that it received.
 type viewer struct{ calculator }
 
 func (v *viewer) Ping(ctx context.Context, _ *calc.BasePingArgsView) error {
@@ -63,7 +63,7 @@ func (v *viewer) Fail(ctx context.Context, args *calc.CalculatorFailArgsView) er
 	return v.calculator.Fail(ctx, args.How())
 }
 
-// Clients and handlers that use views understand those that do not.
+// Clients and handlers that use views work with those that do not.
 func TestViewsOfCalls(t *testing.T) {
 	seen := &viewer{}
 	viewed := serve(t, rpc.ServerConfig{}, calc.NewCalculatorViewService(seen))
@@ -89,7 +89,7 @@ func TestViewsOfCalls(t *testing.T) {
 	}
 }
 
-// callViewer calls a handler that gets views, without using views.
+// callViewer calls a handler that uses views, without using views itself.
 func callViewer(t *testing.T, c *calc.CalculatorClient) {
 	t.Helper()
 	ctx := t.Context()
@@ -123,7 +123,7 @@ func callViewer(t *testing.T, c *calc.CalculatorClient) {
 	}
 }
 
-// callViews calls a handler that does not get views.
+// callViews uses views to call a handler that does not use them.
 func callViews(t *testing.T, c *calc.CalculatorClient) {
 	t.Helper()
 	ctx := t.Context()
@@ -166,7 +166,7 @@ func callViews(t *testing.T, c *calc.CalculatorClient) {
 	}
 }
 
-// A view is the caller's: what comes later does not change it. Tests overwrite memory that is used again.
+// A view belongs to the caller: later messages do not change it. Tests overwrite memory that is reused.
 func TestViewsKeepTheirMemory(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorViewService(&viewer{}))
 	client := connect(t, rpc.ClientConfig{Addr: s.Addr().String()})
@@ -195,7 +195,7 @@ func TestViewsKeepTheirMemory(t *testing.T) {
 	all.Wait()
 }
 
-// The Compact protocol has no views: both sides report this.
+// The Compact protocol does not support views: both sides report this.
 func TestViewsNeedTheBinaryProtocol(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorViewService(&viewer{}))
 	c := calc.NewCalculatorClient(connect(t, rpc.ClientConfig{Addr: s.Addr().String(), Compact: true}))
@@ -210,7 +210,7 @@ func TestViewsNeedTheBinaryProtocol(t *testing.T) {
 // brokenResults is a handler whose results cannot be encoded.
 type brokenResults struct{ viewer }
 
-// A broken panics when it is encoded, and, if late, only after it has said how long it is.
+// broken panics when it is encoded; if late is set, only after its size has been computed.
 type broken struct {
 	thrift.Struct
 	late bool
@@ -230,14 +230,14 @@ func (*brokenResults) Move(_ context.Context, args *calc.CalculatorMoveArgsView)
 	return broken{late: p.X() == 1}, nil
 }
 
-// A result whose code panics is an exception of its call, and the server and the connection go on. Arguments whose code
-// panics are not sent.
+// If encoding a result panics, its call gets an exception, and the server and the connection continue. Arguments whose
+// encoding panics are not sent.
 func TestStructsThatPanic(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorViewService(new(brokenResults)))
 	c := calc.NewCalculatorClient(connect(t, rpc.ClientConfig{Addr: s.Addr().String()}))
 	for x := range int32(2) {
 		_, err := c.Move(t.Context(), &calc.Point{X: x}, nil)
-		if kindOf(err) != thrift.InternalError || !strings.Contains(err.Error(), "the answer of move cannot be sent: its code panicked") || strings.Contains(err.Error(), "secret") {
+		if kindOf(err) != thrift.InternalError || !strings.Contains(err.Error(), "the answer of move cannot be sent: encoding it panicked") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("x is %d: %v", x, err)
 		}
 		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {

@@ -7,12 +7,12 @@ import (
 
 // waiter is a call that waits for a connection.
 type waiter struct {
-	ready chan struct{} // capacity 1: conn or unreachable was set, or the lane was closed
-	timer *time.Timer   // stopped unless the call waits
+	ready chan struct{} // has capacity 1; signals that conn or unreachable was set, or the lane was closed
+	timer *time.Timer   // stopped unless the call is waiting
 
 	// Guarded by lane.mu.
 	conn        *conn
-	unreachable bool   // the server cannot be connected to, and the call is not to wait
+	unreachable bool   // the server cannot be reached, and the call must fail
 	number      uint64 // greater than those of older calls
 	next, prev  *waiter
 }
