@@ -17,7 +17,8 @@ import (
 )
 
 // A large message is sent without copying it. If its call is abandoned after a part of it has been written, the rest is
-// sent unchanged, although the call has ended. mutant: rpc-lent-message-is-free-when-its-call-ends
+// sent unchanged, although the call has ended.
+// mutant: rpc-lent-message-is-free-when-its-call-ends
 func TestGivenUpLargeCallIsSentUnchanged(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
 )
 
-// closed is a circuit breaker that counts, as those of libraries do.
+// closed is a closed circuit breaker that counts results, as those of libraries do.
 type closed struct {
 	mu sync.Mutex
 	n  int // guarded by mu
@@ -36,8 +36,8 @@ func (p places) AcquirePermitWithMaxWait(context.Context, time.Duration) error {
 }
 func (p places) ReleasePermit() { <-p }
 
-// BenchmarkCallers compares 100 callers of a client with those of a client that has a circuit breaker, a limit and a
-// retry around it. What a part of the chain costs is in its profile:
+// BenchmarkCallers compares 100 callers of a client with those of a client wrapped in a circuit breaker, a limit and a
+// retry. A profile shows the cost of each part of the chain:
 //
 //	go test ./thrift/rpc/governance -run '^$' -bench Callers -cpuprofile cpu.out
 func BenchmarkCallers(b *testing.B) {

@@ -13,12 +13,12 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for a condition.
 const patience = 30 * time.Second
 
-// calculator is a handler whose function echo is the test's.
+// calculator is a handler whose function echo is set by the test.
 type calculator struct {
-	calc.Calculator // nil: nothing else is called
+	calc.Calculator // nil, because nothing else is called
 	echo            func(ctx context.Context, text string) (string, error)
 }
 
@@ -37,12 +37,12 @@ func serve(t *testing.T, echo func(ctx context.Context, text string) (string, er
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_ = s.Shutdown(ctx) // some tests have called it
+		_ = s.Shutdown(ctx) // some tests have already called it
 	})
 	return s
 }
 
-// connect returns a client with a timeout that a slow machine does not reach.
+// connect returns a client with a timeout that is long enough for a slow machine.
 func connect(t *testing.T, s *rpc.Server, c rpc.ClientConfig) *rpc.Client {
 	t.Helper()
 	c.Addr, c.Timeout = s.Addr().String(), 5*time.Minute
@@ -54,8 +54,8 @@ func connect(t *testing.T, s *rpc.Server, c rpc.ClientConfig) *rpc.Client {
 	return client
 }
 
-// A server that hangs on the first attempt answers the second one. The late answer to the first one disturbs no later
-// call.
+// A server that hangs on the first attempt answers the second one. The late answer to the first one does not affect
+// later calls.
 func TestHedgeOfAServerThatHangsOnOneCall(t *testing.T) {
 	testkit.NoLeaks(t)
 	gate := make(chan struct{})
@@ -87,7 +87,7 @@ func TestHedgeOfAServerThatHangsOnOneCall(t *testing.T) {
 	}
 }
 
-// A server that refuses a call, because it has too many, executes it when it is repeated.
+// A server that refuses a call, because it has too many, executes it when it is retried.
 func TestRetryOfACallThatAServerRefuses(t *testing.T) {
 	testkit.NoLeaks(t)
 	gate := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// script is a Caller of the tests. It is called with the number of the attempt, from 1.
+// script is a Caller for tests. run is called with the number of the attempt, from 1.
 type script struct {
 	run func(ctx context.Context, in rpc.Invocation, n int) error
 
@@ -34,7 +34,7 @@ func (s *script) made() int {
 	return s.n
 }
 
-// fails returns a Caller whose attempts fail with that outcome.
+// fails returns a Caller whose attempts fail with the outcome o.
 func fails(o slipstream.Outcome) *script {
 	return &script{run: func(context.Context, rpc.Invocation, int) error { return failure(o) }}
 }
@@ -50,7 +50,7 @@ var (
 	plainEcho      = rpc.Function{Service: "Calculator", Name: "echo"}
 )
 
-// echo calls a function, and returns its result.
+// echo calls a function and returns its result.
 func echo(ctx context.Context, c rpc.Caller, f *rpc.Function) (string, error) {
 	var result calc.CalculatorEchoResult
 	err := c.Call(ctx, rpc.Invocation{Service: "Calculator", Function: f, Args: &calc.CalculatorEchoArgs{Text: "a"}, Result: &result})

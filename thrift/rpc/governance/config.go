@@ -11,15 +11,16 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Balance says how a [Pool] chooses the member of a call.
+// Balance is how a [Pool] chooses the member for a call.
 type Balance uint8
 
 const (
-	// LeastOutstanding draws two members by their weights and chooses the one that has fewer calls for its weight.
+	// LeastOutstanding picks two members at random, by weight, and chooses the one that has fewer calls relative to its
+	// weight.
 	LeastOutstanding Balance = iota
-	// ConsistentHash chooses the same member for the same key of the context ([WithHashKey]), also in other
-	// processes. If a member comes or goes, only its share of the keys moves (rendezvous hashing). It looks at every
-	// member, so it is slower in pools of many members. Calls without a key go to a member as with LeastOutstanding.
+	// ConsistentHash chooses the same member for the same key in the context ([WithHashKey]), in all processes. If a
+	// member is added or removed, only its share of the keys moves (rendezvous hashing). It examines every member, so it
+	// is slower in pools with many members. Calls without a key are distributed as with LeastOutstanding.
 	ConsistentHash
 )
 
@@ -38,30 +39,30 @@ func (b Balance) String() string {
 type PoolConfig struct {
 	// Resolver finds the members.
 	Resolver Resolver
-	// Client is the configuration of the clients of members. Addr must be empty. Retries, FailFast and Budget do not
-	// apply: a call that a member did not get goes to another one, and a Retry around the pool repeats the others.
-	// Timeout bounds a call at one member, and MaxCalls and MaxBytes are those of one member. Connections are opened
-	// to all members. OnEvent gets the events of the pool as well.
+	// Client configures the members' clients. Addr must be empty. Retries, FailFast and Budget are ignored: a call that
+	// could not be sent to a member goes to another one, and a Retry around the pool retries other failures. Timeout
+	// limits a call to one member, and MaxCalls and MaxBytes apply to each member. Connections are opened to all members.
+	// OnEvent is also called for the events of the pool.
 	Client rpc.ClientConfig
-	// Balance says how the member of a call is chosen.
+	// Balance is how the member for a call is chosen.
 	Balance Balance
-	// Refresh is how often the resolver is called. If zero, it is 10 s. It is called earlier, but not more than once
-	// a second, if a member cannot be connected to, or if there is none.
+	// Refresh is the interval between calls of the resolver. If zero, it defaults to 10 s. The resolver is called earlier,
+	// but at most once per second, if connecting to a member fails or if there are no members.
 	Refresh time.Duration
 
-	// Failures is how many calls and attempts to connect of a member fail in a row before it is ejected: it gets no
-	// calls for some time. Calls that were canceled or refused do not count. If zero, it is 5; if negative, no member
-	// is ejected.
+	// Failures is the number of consecutive failures, of calls or of attempts to connect, after which a member is ejected:
+	// it gets no calls for some time. Canceled and refused calls do not count. If zero, it defaults to 5; if negative,
+	// members are not ejected.
 	Failures int
-	// EjectionTime is how long a member is ejected for the first time. The time doubles with each ejection that comes
-	// soon after the one before, up to MaxEjectionTime. If zero, they are 5 s and 1 min. A member that was restored
-	// is ejected again by one failure.
+	// EjectionTime is how long a member is ejected the first time. The time doubles with each ejection soon after the
+	// previous one, up to MaxEjectionTime. If zero, they default to 5 s and 1 min. A restored member is ejected again
+	// after a single failure.
 	EjectionTime, MaxEjectionTime time.Duration
-	// MaxEjected is the share of the members that may be ejected at a time, from 0 to 1. If zero, it is 0.5. So a
-	// pool of one member ejects none, and if all members fail, half of them still get calls.
+	// MaxEjected is the fraction of the members that may be ejected at a time, from 0 to 1. If zero, it defaults to 0.5: a
+	// pool with one member does not eject it, and if all members fail, half of them still get calls.
 	MaxEjected float64
-	// WarmUp is how long the share of a member grows, from a tenth to all of its weight, after it was added or
-	// restored while there are others. If zero, it is 10 s; if negative, members get their share immediately.
+	// WarmUp is the time over which the share of an added or restored member grows from a tenth to its full weight, if
+	// there are other members. If zero, it defaults to 10 s; if negative, members get their full share immediately.
 	WarmUp time.Duration
 }
 
@@ -72,19 +73,19 @@ const (
 	defaultMaxEjectionTime = time.Minute
 	defaultMaxEjected      = 0.5
 	defaultWarmUp          = 10 * time.Second
-	// leastRefresh is the time between two calls of a resolver, at least.
+	// leastRefresh is the minimum time between two calls of a resolver.
 	leastRefresh = time.Second
-	// mostResolving bounds a call of a resolver.
+	// mostResolving limits the duration of a call of a resolver.
 	mostResolving = 10 * time.Second
 )
 
-// check returns an error if a field has a value that it cannot have.
+// check returns an error if a field has an invalid value.
 func (c *PoolConfig) check() error {
 	switch {
 	case c.Resolver == nil:
-		return errors.New(string(check) + ": a pool without a resolver")
+		return errors.New(string(check) + ": the pool has no resolver")
 	case c.Client.Addr != "":
-		return fmt.Errorf("%s: the address %q of clients, expected none: the resolver has them", check, c.Client.Addr)
+		return fmt.Errorf("%s: Client.Addr is %q; it must be empty, because the resolver finds the addresses", check, c.Client.Addr)
 	case c.Balance > ConsistentHash:
 		return fmt.Errorf("%s: %v, expected LeastOutstanding or ConsistentHash", check, c.Balance)
 	case !(c.MaxEjected >= 0 && c.MaxEjected <= 1):
@@ -102,7 +103,7 @@ func (c *PoolConfig) check() error {
 	return c.Client.Validate()
 }
 
-// withDefaults returns c with the defaults of fields that are zero.
+// withDefaults returns c with zero fields replaced by their defaults.
 func (c PoolConfig) withDefaults() PoolConfig {
 	c.Refresh = max(cmp.Or(c.Refresh, defaultRefresh), leastRefresh)
 	c.Failures = cmp.Or(c.Failures, defaultFailures)

@@ -8,12 +8,12 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// free is a circuit breaker and a bulkhead that permits everything.
+// free is a circuit breaker and a bulkhead that allows everything.
 type free struct{ tape }
 
 func (*free) RecordSuccess() {}
 
-// chain returns a pool with a retry, a circuit breaker and a limit around it.
+// chain returns a pool wrapped in a limit, a circuit breaker and a retry.
 func chain(t testing.TB) rpc.Caller {
 	t.Helper()
 	config := cold(Static(addrs("a:1", "b:1", "c:1")))
@@ -45,7 +45,7 @@ func chain(t testing.TB) rpc.Caller {
 	return retry
 }
 
-// A call that succeeds allocates nothing in a retry, a circuit breaker, a limit and a pool.
+// A call that succeeds through a retry, a circuit breaker, a limit and a pool allocates nothing.
 func TestCallsThatSucceedAllocateNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
@@ -58,7 +58,7 @@ func TestCallsThatSucceedAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations for each call", n)
+		t.Errorf("%v allocations per call", n)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
 )
 
-// A client whose calls are repeated and hedged, and have a value if the service is down.
+// A client that retries and hedges calls, and falls back to a value if the service is down.
 func Example() {
 	client, err := rpc.NewClient(rpc.ClientConfig{Addr: "127.0.0.1:1", FailFast: true, Retries: -1})
 	if err != nil {

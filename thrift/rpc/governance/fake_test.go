@@ -11,14 +11,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// fake is the client of a member, without a server.
+// fake is a member's client without a server.
 type fake struct {
 	config rpc.ClientConfig
 
 	mu    sync.Mutex
 	run   func(ctx context.Context, in rpc.Invocation) error // guarded by mu
 	calls int                                                // guarded by mu
-	ended string                                             // guarded by mu: close or shutdown
+	ended string                                             // guarded by mu: "close" or "shutdown"
 	down  bool                                               // guarded by mu: not connected
 }
 
@@ -56,14 +56,14 @@ func (f *fake) Stats() rpc.ClientStats {
 	return s
 }
 
-// how returns how the member was ended: by close, shutdown or not at all.
+// how returns how the member was closed: "close", "shutdown", or "" if it was not.
 func (f *fake) how() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ended
 }
 
-// does sets what a call of the member does. If nil, it returns the address.
+// does sets the function that calls of the member run. If nil, calls return the address.
 func (f *fake) does(run func(ctx context.Context, in rpc.Invocation) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fake) fail(o slipstream.Outcome) {
 	})
 }
 
-// connect makes the member one that is connected, disconnect one that cannot be connected to.
+// connect makes the member connected; disconnect makes it unreachable.
 func (f *fake) connect() {
 	f.mu.Lock()
 	f.down = false
@@ -93,7 +93,7 @@ func (f *fake) disconnect() {
 	f.config.OnEvent(slipstream.Event{Kind: slipstream.DialFailed, Addr: f.config.Addr, Err: errTest})
 }
 
-// made returns the number of calls, and sets it to 0.
+// made returns the number of calls and resets it to 0.
 func (f *fake) made() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *fake) made() int {
 	return n
 }
 
-// answer is what the resolver of the tests returns.
+// answer is a resolver for tests that returns what they set.
 type answer struct {
 	mu      sync.Mutex
 	members []Member // guarded by mu
@@ -126,13 +126,13 @@ func (a *answer) Resolve(context.Context) ([]Member, error) {
 	return a.members, a.err
 }
 
-// park is a pool of the tests, in a bubble of synctest.
+// park is a pool for tests in a synctest bubble.
 type park struct {
 	*Pool
 	t *testing.T
 
 	mu     sync.Mutex
-	fakes  map[string]*fake   // guarded by mu: the newest one of each address
+	fakes  map[string]*fake   // guarded by mu: the latest one for each address
 	events []slipstream.Event // guarded by mu
 }
 
@@ -176,7 +176,7 @@ func (p *park) fake(addr string) *fake {
 	return f
 }
 
-// seen returns the events of that kind.
+// seen returns the events of the given kind.
 func (p *park) seen(kind slipstream.EventKind) []slipstream.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *park) seen(kind slipstream.EventKind) []slipstream.Event {
 // echo calls an idempotent function of the pool, and returns the member that answered.
 func (p *park) echo(ctx context.Context) (string, error) { return echo(ctx, p.Pool, &idempotentEcho) }
 
-// shares makes calls, one after the other, and returns how many each member has answered.
+// shares makes calls sequentially and returns the number of calls that each member answered.
 func (p *park) shares(calls int) map[string]int {
 	p.t.Helper()
 	all := make(map[string]int)
@@ -200,7 +200,7 @@ func (p *park) shares(calls int) map[string]int {
 	return all
 }
 
-// addrs returns members without weights.
+// addrs returns members with the default weight.
 func addrs(all ...string) (members []Member) {
 	for _, addr := range all {
 		members = append(members, Member{Addr: addr})
@@ -208,5 +208,5 @@ func addrs(all ...string) (members []Member) {
 	return members
 }
 
-// refreshed waits until the resolver was called again.
+// refreshed waits until the resolver has been called again.
 func (p *park) refreshed() { time.Sleep(p.config.Refresh + leastRefresh) }

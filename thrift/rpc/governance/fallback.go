@@ -15,13 +15,13 @@ type Fallback struct {
 	answer func(ctx context.Context, in rpc.Invocation, err error) error
 }
 
-// NewFallback returns a Fallback around another Caller. answer is called with each call that failed, and its error.
-// It returns nil if it has set in.Result, whose type is that of the function's generated result, and otherwise the
-// error of the call, which is usually err. The context of the call may have ended. If answer panics, the call fails
-// with err and the panic.
+// NewFallback returns a Fallback around another Caller. answer is called with each call that failed and its error. It
+// must either set in.Result, which has the type of the function's generated result, and return nil, or return the error
+// for the call, which is usually err. The context of the call may have ended. If answer panics, the call fails with err
+// and the panic.
 func NewFallback(next rpc.Caller, answer func(ctx context.Context, in rpc.Invocation, err error) error) (*Fallback, error) {
 	if answer == nil {
-		return nil, fmt.Errorf("%s: a fallback without a function", check)
+		return nil, fmt.Errorf("%s: the fallback has no function", check)
 	}
 	return &Fallback{next: next, answer: answer}, nil
 }
@@ -35,7 +35,7 @@ func (f *Fallback) Call(ctx context.Context, in rpc.Invocation) error {
 	return f.instead(ctx, in, err)
 }
 
-// instead returns the result of the function.
+// instead calls the fallback function and recovers its panics.
 func (f *Fallback) instead(ctx context.Context, in rpc.Invocation, err error) (result error) {
 	defer func() {
 		if v := recover(); v != nil {

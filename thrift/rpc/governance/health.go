@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// judge notes what a call that failed says about its member. An answer is no failure, and neither is a refusal, nor
-// what the caller or a bound of this process has ended.
+// judge updates the failures of a member after a call that returned an error. An answer is not a failure, nor is a
+// refusal, nor a call ended by the caller or by a limit of this process.
 func (p *Pool) judge(m *member, err error) {
 	switch slipstream.OutcomeOf(err) {
 	case slipstream.Executed:
@@ -22,7 +22,8 @@ func (p *Pool) judge(m *member, err error) {
 	}
 }
 
-// failed notes that a call or an attempt to connect of a member has failed, and ejects it if there were enough in a row.
+// failed records that a call of a member, or an attempt to connect to it, failed. It ejects the member after
+// PoolConfig.Failures consecutive failures.
 func (p *Pool) failed(m *member, cause error) {
 	if n := m.failures.Add(1); p.config.Failures < 0 || n < int64(p.config.Failures) {
 		return
@@ -46,18 +47,18 @@ func (p *Pool) failed(m *member, cause error) {
 		m.ejected = now.Add(d)
 		p.ejected++
 		p.ejections++
-		m.timer = time.AfterFunc(d, func() { p.restore(m) }) // stopped by forget
+		m.timer = time.AfterFunc(d, func() { p.restore(m) }) // forget stops it
 		c.Emit(slipstream.Event{Kind: slipstream.Ejected, Addr: m.addr, At: now, Err: cause, Backoff: d})
 		c.Rebuild()
 	})
 }
 
-// mostEjected returns how many members may be ejected at a time. The caller holds the lock of the set.
+// mostEjected returns the maximum number of ejected members. The caller must hold the set's lock.
 func (p *Pool) mostEjected(c *change) int {
 	return int(p.config.MaxEjected * float64(len(c.Members())))
 }
 
-// restore ends the ejection of a member. It runs in a timer.
+// restore ends the ejection of a member. It runs on a timer.
 func (p *Pool) restore(m *member) {
 	p.set.Change(func(c *change) {
 		if !c.Closed() && slices.Contains(c.Members(), m) && !m.ejected.IsZero() && !time.Now().Before(m.ejected) {
@@ -66,7 +67,7 @@ func (p *Pool) restore(m *member) {
 	})
 }
 
-// restoreNow ends the ejection of a member. One more failure begins another one. The caller holds the lock of the set.
+// restoreNow ends the ejection of a member. One more failure will eject it again. The caller must hold the set's lock.
 func (p *Pool) restoreNow(c *change, m *member) {
 	now := time.Now()
 	p.forget(m)
@@ -77,7 +78,7 @@ func (p *Pool) restoreNow(c *change, m *member) {
 	c.Rebuild()
 }
 
-// forget ends the ejection of a member, if there is one, without an event. The caller holds the lock of the set.
+// forget ends the ejection of a member, if it is ejected, without an event. The caller must hold the set's lock.
 func (p *Pool) forget(m *member) {
 	if m.ejected.IsZero() {
 		return
@@ -87,8 +88,8 @@ func (p *Pool) forget(m *member) {
 	p.ejected--
 }
 
-// keepBound restores members if there are so few now that too many are ejected: those whose time is over first. The
-// caller holds the lock of the set.
+// keepBound restores members if too many are ejected because the number of members has fallen. It starts with those
+// whose ejection ends first. The caller must hold the set's lock.
 func (p *Pool) keepBound(c *change) {
 	for p.ejected > p.mostEjected(c) {
 		var first *member

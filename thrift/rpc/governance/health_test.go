@@ -28,7 +28,7 @@ func (p *park) until(addr string, most int) (err error) {
 }
 
 // A member that fails five times in a row gets no calls for 5 s. After that, one failure ejects it for twice as long,
-// up to a minute. A long time without an ejection starts over.
+// up to a minute. The time is reset after a long time without an ejection.
 func TestEjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPark(t, cold(Static(addrs("a:1", "b:1"))))
@@ -75,7 +75,7 @@ func TestEjection(t *testing.T) {
 	})
 }
 
-// What says nothing about a member ejects none, and an answer ends a row of failures.
+// Errors that say nothing about a member do not eject it, and an answer resets the count of failures.
 func TestNoEjection(t *testing.T) {
 	for name, run := range map[string]func(n int, in rpc.Invocation) error{
 		"refused":  func(int, rpc.Invocation) error { return failure(slipstream.Refused) },
@@ -93,7 +93,7 @@ func TestNoEjection(t *testing.T) {
 			}
 			return failure(slipstream.MaybeExecuted)
 		},
-		"an error of the service often": func(n int, _ rpc.Invocation) error {
+		"frequent errors of the service": func(n int, _ rpc.Invocation) error {
 			if n%5 == 0 {
 				return failure(slipstream.Executed)
 			}
@@ -120,8 +120,8 @@ func TestNoEjection(t *testing.T) {
 	}
 }
 
-// If all members fail, at most half of them are ejected, and the others get the calls. If there are fewer members
-// then, those that were to be restored first are.
+// If all members fail, at most half of them are ejected, and the others get the calls. If members are then removed, the
+// ejected ones whose time ends first are restored.
 func TestAtMostHalfIsEjected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := new(answer)
@@ -152,7 +152,7 @@ func TestAtMostHalfIsEjected(t *testing.T) {
 		}
 		for _, m := range s.Members {
 			if !m.Ejected.IsZero() && m.Addr != then {
-				t.Errorf("%s is ejected, want %s, whose time is over last", m.Addr, then)
+				t.Errorf("%s is ejected, want %s, whose ejection ends last", m.Addr, then)
 			}
 		}
 		resolver.set(addrs(then), nil, false)
@@ -163,7 +163,7 @@ func TestAtMostHalfIsEjected(t *testing.T) {
 	})
 }
 
-// If all members may be ejected, and are, those with a connection get the calls nevertheless.
+// If all members are ejected, those with a connection still get calls.
 func TestAllMembersAreEjected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := cold(Static(addrs("a:1", "b:1")))
@@ -186,7 +186,7 @@ func TestAllMembersAreEjected(t *testing.T) {
 	})
 }
 
-// Members that flap fail no call that another member can execute, and are ejected for longer and longer.
+// Flapping members do not make calls fail that another member can execute, and are ejected for longer and longer.
 func TestMembersThatFlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPark(t, cold(Static(addrs("a:1", "b:1", "c:1", "d:1"))))
@@ -199,7 +199,7 @@ func TestMembersThatFlap(t *testing.T) {
 			time.Sleep(time.Second)
 			for _, addr := range []string{"a:1", "b:1"} {
 				p.fake(addr).connect()
-				p.fake(addr).fail(slipstream.NotSent) // it is gone before a call arrives
+				p.fake(addr).fail(slipstream.NotSent) // it disappears before a call arrives
 			}
 			p.shares(10)
 			time.Sleep(time.Second)
@@ -217,7 +217,7 @@ func TestMembersThatFlap(t *testing.T) {
 	})
 }
 
-// A restored member warms up as a new one does.
+// A restored member warms up like a new one.
 func TestRestoredMemberWarmsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPark(t, PoolConfig{Resolver: Static(addrs("a:1", "b:1"))})
@@ -227,7 +227,7 @@ func TestRestoredMemberWarmsUp(t *testing.T) {
 		p.fake("a:1").does(nil)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if got := p.shares(10_000); got["a:1"] < 600 || got["a:1"] > 1300 { // a tenth of its weight: 909
+		if got := p.shares(10_000); got["a:1"] < 600 || got["a:1"] > 1300 { // a tenth of its weight is 909
 			t.Errorf("%v", got)
 		}
 		time.Sleep(time.Minute)
@@ -237,7 +237,7 @@ func TestRestoredMemberWarmsUp(t *testing.T) {
 	})
 }
 
-// The second attempt of a call goes to another member, also if its key belongs to the first one.
+// The second attempt of a call goes to another member, even if its key belongs to the first one.
 func TestAttemptsGoToDifferentMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := cold(Static(addrs("a:1", "b:1", "c:1")))

@@ -15,31 +15,31 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// ErrNotIdempotent is the cause of the error of a call that HedgeConfig.Functions names and whose function is not
+// ErrNotIdempotent is the cause when a call fails because HedgeConfig.Functions names its function, which is not
 // declared to be idempotent.
 var ErrNotIdempotent = errors.New("hedging is refused because the function is not declared to be idempotent")
 
 // HedgeConfig configures a [Hedge]. All fields but Delay may be zero.
 type HedgeConfig struct {
-	// Delay is how long a call waits for its reply before the second attempt begins. A value that 95 % of the calls
-	// do not reach keeps the additional load small.
+	// Delay is how long a call waits for its reply before the second attempt starts. A value above the 95th percentile of
+	// the latency keeps the additional load small.
 	Delay time.Duration
-	// Functions are those that are hedged: see rpc.ClientConfig.Idempotent for the form of names. Calls of one that
-	// is not declared to be idempotent fail as NotSent, with ErrNotIdempotent. If empty, all functions that are
-	// idempotent are hedged.
+	// Functions lists the functions to hedge: see rpc.ClientConfig.Idempotent for the form of the names. Calls of a
+	// function that is not declared to be idempotent fail as NotSent with ErrNotIdempotent. If empty, all idempotent
+	// functions are hedged.
 	Functions []string
-	// Idempotent adds functions to those that are declared to be idempotent.
+	// Idempotent lists functions that are idempotent in addition to those declared so in the IDL.
 	Idempotent []string
-	// Budget bounds second attempts. If nil, the Hedge has its own, with the defaults of [rpc.BudgetConfig]. Everything
-	// that has a budget deposits into it: do not share one between a Hedge and a Retry around it.
+	// Budget bounds second attempts. If nil, the Hedge uses its own, with the defaults of [rpc.BudgetConfig]. Each user of
+	// a budget deposits into it, so do not share one between a Hedge and a Retry around it.
 	Budget *rpc.Budget
-	// Observer, if not nil, is notified of every call that can be hedged, with the number of its attempts.
+	// Observer, if not nil, is notified of every call that may be hedged, with the number of its attempts.
 	Observer slipstream.Observer
 }
 
-// A Hedge makes a second attempt of calls whose first one takes long, and returns the first answer. The other attempt is
-// canceled. Only idempotent functions are hedged, and only results that are pointers to structs, as those of
-// generated code are: the struct is copied for the second attempt. All methods are safe for concurrent use.
+// A Hedge makes a second attempt of calls whose first attempt takes long, and returns the first answer. The other
+// attempt is canceled. A call is hedged only if its function is idempotent and its result is a pointer to a struct, as
+// in generated code: the struct is copied for the second attempt. All methods are safe for concurrent use.
 type Hedge struct {
 	// Immutable.
 	next       rpc.Caller
@@ -55,7 +55,7 @@ type Hedge struct {
 // NewHedge returns a Hedge around another Caller.
 func NewHedge(next rpc.Caller, config HedgeConfig) (h *Hedge, err error) {
 	if config.Delay <= 0 {
-		return nil, fmt.Errorf("%s: delay %v, expected one that is positive", check, config.Delay)
+		return nil, fmt.Errorf("%s: delay %v, expected a positive duration", check, config.Delay)
 	}
 	h = &Hedge{next: next, config: config}
 	if h.only, err = functionsOf("hedged function", config.Functions); err != nil {
@@ -103,7 +103,8 @@ func (h *Hedge) Call(ctx context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// covers reports whether a call is to be hedged. It returns an error if it is and must not be.
+// covers reports whether to hedge a call. It returns an error if the configuration names the function but it is not
+// idempotent.
 func (h *Hedge) covers(in *rpc.Invocation) (bool, error) {
 	idempotent := in.Function.Idempotent || h.idempotent.has(in)
 	switch {
@@ -117,7 +118,7 @@ func (h *Hedge) covers(in *rpc.Invocation) (bool, error) {
 	return !in.Function.Oneway, nil
 }
 
-// copyOf returns a copy of the struct that a result points to.
+// copyOf returns a copy of the struct to which a result points.
 func copyOf(result thrift.Struct) (second thrift.Struct, ok bool) {
 	from := reflect.ValueOf(result)
 	if from.Kind() != reflect.Pointer || from.IsNil() || from.Elem().Kind() != reflect.Struct {
@@ -129,19 +130,19 @@ func copyOf(result thrift.Struct) (second thrift.Struct, ok bool) {
 	return second, ok
 }
 
-// Stats returns the numbers of second attempts, and of those that were answered first, in the fields Hedges and
-// HedgesWon. The other fields are zero.
+// Stats returns the number of second attempts in Hedges, and the number of those that were answered first in HedgesWon.
+// The other fields are zero.
 func (h *Hedge) Stats() slipstream.Stats {
 	return slipstream.Stats{Hedges: h.hedges.Load(), HedgesWon: h.won.Load(), HookPanics: h.hooks.Panics()}
 }
 
-// A race is the two attempts of a call.
+// A race holds the state of the two attempts of a call.
 type race struct {
 	// Immutable.
 	hedge  *Hedge
-	ctx    context.Context // of both; ends with the first answer
+	ctx    context.Context // context of both attempts; ends with the first answer
 	cancel context.CancelFunc
-	in     rpc.Invocation // of the second attempt
+	in     rpc.Invocation // invocation of the second attempt
 	done   chan struct{}  // closed after the second attempt, if its timer has fired
 
 	// Owned by the second attempt until done is closed.
@@ -149,13 +150,13 @@ type race struct {
 	err  error
 }
 
-// run makes the first attempt, and waits for both of them. in is that of the first one.
+// run makes the first attempt and waits for both. in is the invocation of the first attempt.
 func (r *race) run(in rpc.Invocation) error {
 	defer r.cancel()
 	timer := time.AfterFunc(r.hedge.config.Delay, r.second) // run waits for it
 	returned := false
 	defer func() {
-		if !returned && !timer.Stop() { // a panic, which the caller may recover from
+		if !returned && !timer.Stop() { // the attempt panicked; the caller may recover
 			r.cancel()
 			<-r.done
 		}
@@ -165,11 +166,11 @@ func (r *race) run(in rpc.Invocation) error {
 	if timer.Stop() {
 		return err
 	}
-	late := r.ctx.Err() != nil // the second attempt has its answer, or the context of the caller has ended
+	late := r.ctx.Err() != nil // the second attempt was answered, or the caller's context ended
 	if answered(err) {
 		r.cancel()
 	}
-	<-r.done // the attempt uses the arguments of the caller
+	<-r.done // the second attempt uses the caller's arguments
 	switch {
 	case !r.sent || answered(err) && !(late && answered(r.err)):
 		return err
@@ -185,7 +186,7 @@ func (r *race) run(in rpc.Invocation) error {
 	return failure
 }
 
-// second makes the second attempt. It runs in a timer.
+// second makes the second attempt. It runs on a timer.
 func (r *race) second() {
 	defer close(r.done)
 	defer func() {
@@ -203,5 +204,5 @@ func (r *race) second() {
 	}
 }
 
-// answered reports whether an attempt has ended with an answer of a server.
+// answered reports whether an attempt ended with an answer from a server.
 func answered(err error) bool { return err == nil || slipstream.OutcomeOf(err) == slipstream.Executed }

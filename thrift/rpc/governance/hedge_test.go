@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// The first answer is the result, and ends the other attempt.
+// The first answer is the result and ends the other attempt.
 func TestHedgeReturnsTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &script{run: func(ctx context.Context, in rpc.Invocation, n int) error {
@@ -66,8 +66,8 @@ func TestNoHedgeOfFastCalls(t *testing.T) {
 	})
 }
 
-// The attempt that loses may answer late, and write its result: that of the winner stays, and the call ends only when
-// nothing uses its arguments anymore.
+// The losing attempt may be answered late and write its result. The winner's result remains, and the call ends only
+// when its arguments are no longer in use.
 func TestHedgeWhoseLoserAnswersLate(t *testing.T) {
 	for loser := 1; loser <= 2; loser++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestHedgeWhoseLoserAnswersLate(t *testing.T) {
 				running.Add(1)
 				defer running.Add(-1)
 				if n == loser {
-					time.Sleep(time.Minute) // deaf to its context
+					time.Sleep(time.Minute) // ignores its context
 					return answers(in, "late")
 				}
 				time.Sleep(time.Second)
@@ -93,7 +93,8 @@ func TestHedgeWhoseLoserAnswersLate(t *testing.T) {
 	}
 }
 
-// A function that is not declared to be idempotent is not hedged, and refused if the configuration names it.
+// A function that is not declared to be idempotent is not hedged, and its calls are refused if the configuration names
+// it.
 func TestHedgeOfAFunctionThatIsNotIdempotent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &script{run: func(_ context.Context, in rpc.Invocation, _ int) error {
@@ -118,7 +119,7 @@ func TestHedgeOfAFunctionThatIsNotIdempotent(t *testing.T) {
 	})
 }
 
-// Second attempts are a tenth of the calls at most, also if all calls are slow.
+// There are at most a tenth as many second attempts as calls, even if all calls are slow.
 func TestBudgetOfHedges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &script{run: func(_ context.Context, in rpc.Invocation, _ int) error {
@@ -138,7 +139,8 @@ func TestBudgetOfHedges(t *testing.T) {
 	})
 }
 
-// If both attempts fail, the outcome is that of both. An attempt that fails leaves the call to the other one.
+// If both attempts fail, the outcome is that of both attempts together. If one attempt fails, the call waits for the
+// other one.
 func TestHedgeWhoseAttemptsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &script{run: func(_ context.Context, in rpc.Invocation, n int) error {
@@ -173,7 +175,7 @@ func TestHedgeWhoseAttemptsFail(t *testing.T) {
 	})
 }
 
-// A caller that recovers from a panic of the first attempt finds no attempt running.
+// After a caller has recovered from a panic of the first attempt, no attempt is running.
 func TestHedgeWhoseFirstAttemptPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := 0
@@ -197,7 +199,7 @@ func TestHedgeWhoseFirstAttemptPanics(t *testing.T) {
 	})
 }
 
-// A fallback gets the calls that failed, and a panic of it is an error.
+// A fallback handles the calls that failed, and its panics become errors.
 func TestFallback(t *testing.T) {
 	next := fails(slipstream.MaybeExecuted)
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 // check is the name of the package in errors.
 const check driver.Check = "thrift/rpc/governance"
 
-// functions are names of functions, with the names of their services or without.
+// functions is a set of function names, with or without the names of their services.
 type functions map[string]bool
 
 // functionsOf returns the functions with these names.
@@ -29,7 +29,7 @@ func functionsOf(what string, names []string) (functions, error) {
 	return all, nil
 }
 
-// has reports whether the function of a call is one of them.
+// has reports whether the set contains the function of a call.
 func (f functions) has(in *rpc.Invocation) bool {
 	return len(f) > 0 && (f[in.Function.Name] || f[in.Service+"."+in.Function.Name])
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// backend calls a member: an [rpc.Client].
+// backend is the client of a member, an [rpc.Client] outside of tests.
 type backend interface {
 	rpc.Caller
 	Shutdown(ctx context.Context) error
@@ -20,37 +20,37 @@ type backend interface {
 
 // member is a member of a pool.
 type member struct {
-	// Immutable after it was added.
+	// Immutable after the member has been added.
 	addr    string
-	hash    uint64 // of addr
+	hash    uint64 // hash of addr
 	backend backend
 	warmUp  time.Duration
 
 	// Guarded by the lock of the set.
-	conns     int       // connections that are up
+	conns     int       // open connections
 	unreached bool      // the last attempt to connect failed
-	ejected   time.Time // the end of an ejection; zero if there is none
-	restored  time.Time // the end of the last one
-	series    int       // ejections, each soon after the one before
+	ejected   time.Time // end of the ejection; zero if not ejected
+	restored  time.Time // end of the last ejection
+	series    int       // number of ejections, each soon after the previous one
 	timer     *time.Timer
 
 	// Atomics.
 	weight      atomic.Int32 // written by the resolver
 	outstanding atomic.Int64 // calls; written by callers
-	failures    atomic.Int64 // in a row; written by callers
-	warming     atomic.Int64 // when the warm-up began, in nanoseconds of Unix; 0 if there is none
+	failures    atomic.Int64 // consecutive failures; written by callers
+	warming     atomic.Int64 // start of the warm-up, in Unix nanoseconds; 0 if none
 }
 
-// The tiers of members: calls go to the best one that is not empty.
+// The tiers of members. Calls go to the first tier that is not empty.
 const (
 	tierReady     = iota // with a connection
 	tierEjected          // with a connection, but ejected
-	tierUnknown          // that is being connected to: calls wait
+	tierUnknown          // being connected to: calls wait
 	tierUnreached        // all others
 	tiers
 )
 
-// tier returns the tier of a member. The caller holds the lock of the set.
+// tier returns the tier of a member. The caller must hold the set's lock.
 func (m *member) tier() int {
 	switch {
 	case m.conns > 0 && m.ejected.IsZero():
@@ -63,8 +63,8 @@ func (m *member) tier() int {
 	return tierUnreached
 }
 
-// note changes what is known of the connections of a member. It reports whether that changes its tier. The caller
-// holds the lock of the set.
+// note updates the state of a member's connections after an event. It reports whether the member's tier has changed.
+// The caller must hold the set's lock.
 func (m *member) note(e slipstream.Event) (changed bool) {
 	before := m.tier()
 	switch e.Kind {
@@ -79,17 +79,17 @@ func (m *member) note(e slipstream.Event) (changed bool) {
 	return m.tier() != before
 }
 
-// warm begins the warm-up.
+// warm starts the warm-up.
 func (m *member) warm() {
 	if m.warmUp > 0 {
 		m.warming.Store(time.Now().UnixNano())
 	}
 }
 
-// leastShare is the part of its weight with which a member begins.
+// leastShare is the fraction of its weight with which a member starts.
 const leastShare = 0.1
 
-// share returns which part of its weight a member has.
+// share returns the current fraction of a member's weight.
 func (m *member) share() float64 {
 	began := m.warming.Load()
 	if began == 0 {
@@ -103,13 +103,13 @@ func (m *member) share() float64 {
 	return max(part, leastShare)
 }
 
-// accepts draws whether a member takes a call that it was drawn for by its weight.
+// accepts decides at random, by its share, whether a member that was picked by weight takes the call.
 func (m *member) accepts() bool {
 	part := m.share()
 	return part == 1 || rand.Float64() < part
 }
 
-// load returns the calls of a member in comparison with its weight.
+// load returns the number of a member's calls relative to its weight.
 func (m *member) load() float64 {
 	return float64(m.outstanding.Load()) / (float64(m.weight.Load()) * m.share())
 }

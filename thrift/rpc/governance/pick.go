@@ -8,14 +8,14 @@ import (
 	"sort"
 )
 
-// A view is the members that calls go to. It is immutable.
+// A view holds the members to which calls go. It is immutable.
 type view struct {
-	members []*member // empty if calls are to wait
-	sums    []float64 // of the weights of members up to this one; nil if all are equal
-	ready   bool      // the members have connections, and are not ejected
+	members []*member // empty if calls must wait
+	sums    []float64 // cumulative sums of the weights; nil if all weights are equal
+	ready   bool      // the members have connections and are not ejected
 }
 
-// viewOf returns the view of the members of a pool. It is called with the lock of the set.
+// viewOf returns the view of the members of a pool. The caller must hold the set's lock.
 func viewOf(members []*member) *view {
 	var by [tiers][]*member
 	for _, m := range members {
@@ -46,10 +46,10 @@ func viewOf(members []*member) *view {
 	return v
 }
 
-// skip says which members are not to get a call.
+// skip holds the members that must not get a call.
 type skip struct {
-	route *route    // those that had the call; nil if there are none
-	tried []*member // those that it could not be sent to
+	route *route    // members that have received the call; may be nil
+	tried []*member // members to which the call could not be sent
 }
 
 func (s *skip) has(m *member) bool {
@@ -74,7 +74,7 @@ func (v *view) pick(key string, hashed bool, s *skip) *member {
 // mostDraws bounds the attempts to draw a member.
 const mostDraws = 8
 
-// draw returns a member by weight, or nil if all are skipped. It does not return not, if there is another one.
+// draw returns a random member by weight, other than not, or nil if all others are skipped.
 func (v *view) draw(not *member, s *skip) *member {
 	n := len(v.members)
 	if n == 0 {
@@ -94,7 +94,7 @@ func (v *view) draw(not *member, s *skip) *member {
 	return nil
 }
 
-// random returns a member by weight. There must be one.
+// random returns a random member by weight. The view must have members.
 func (v *view) random() *member {
 	n := len(v.members)
 	if v.sums == nil {
@@ -105,8 +105,9 @@ func (v *view) random() *member {
 	return v.members[min(at, n-1)]
 }
 
-// owner returns the member that a key belongs to, or nil if all are skipped: that with the greatest score, which is
-// random, but the same for the same key, and whose distribution follows the weight (weighted rendezvous hashing).
+// owner returns the member to which a key belongs, or nil if all are skipped. That is the member with the highest
+// score, a pseudorandom number that depends on the key and the member and is distributed according to the weight
+// (weighted rendezvous hashing).
 func (v *view) owner(key string, s *skip) (best *member) {
 	hash, most := hashOf(key), 0.
 	for _, m := range v.members {
@@ -122,7 +123,7 @@ func (v *view) owner(key string, s *skip) (best *member) {
 	return best
 }
 
-// hashOf returns the hash of a key, which is the same in all processes: FNV-1a.
+// hashOf returns the FNV-1a hash of a key, which is the same in all processes.
 func hashOf(key string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {
@@ -140,7 +141,7 @@ func mix(x uint64) uint64 {
 
 type hashKey struct{}
 
-// WithHashKey returns a context whose calls go to the member of a pool that the key belongs to, if its Balance is
+// WithHashKey returns a context whose calls go to the pool member to which the key belongs, if the pool's Balance is
 // ConsistentHash.
 func WithHashKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, hashKey{}, key)

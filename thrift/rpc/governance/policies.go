@@ -12,41 +12,41 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Circuit breakers, bulkheads and rate limiters are those of a library: the interfaces below are parts of the types
-// of github.com/failsafe-go/failsafe-go. So a program that uses none does not have the library in its module graph,
-// and what a result says about a server is decided here, by its outcome.
+// Circuit breakers, bulkheads and rate limiters come from a library: the interfaces below have methods of the types of
+// github.com/failsafe-go/failsafe-go. So programs that do not use it do not have the library in their module graph, and
+// this package decides by the outcome whether a result counts as a failure of the server.
 
 // CircuitBreaker is a circuit breaker, such as one of package circuitbreaker of failsafe-go. It must be safe for
 // concurrent use.
 type CircuitBreaker interface {
-	// TryAcquirePermit reports whether a call may be made. Its end is recorded.
+	// TryAcquirePermit reports whether a call may be made. Its result is then recorded.
 	TryAcquirePermit() bool
-	// IsHalfOpen reports whether a limited number of calls is made to find out how the server is.
+	// IsHalfOpen reports whether only a limited number of calls is allowed, to test the server.
 	IsHalfOpen() bool
 	RecordSuccess()
 	RecordFailure()
 }
 
-// Permits bound calls. Bulkheads and rate limiters of failsafe-go have this method. It must be safe for concurrent use.
+// Permits limits calls. Bulkheads and rate limiters of failsafe-go implement it. It must be safe for concurrent use.
 type Permits interface {
-	// AcquirePermitWithMaxWait waits for a permit. It returns an error if there is none in that time.
+	// AcquirePermitWithMaxWait waits for a permit. It returns an error if none is available within wait.
 	AcquirePermitWithMaxWait(ctx context.Context, wait time.Duration) error
 }
 
 // Bulkhead bounds concurrent calls, such as one of package bulkhead of failsafe-go.
 type Bulkhead interface {
 	Permits
-	// ReleasePermit ends a call that has a permit.
+	// ReleasePermit returns the permit of a call that has ended.
 	ReleasePermit()
 }
 
-// ErrBreakerOpen is the cause of the error of a call that a circuit breaker has denied.
+// ErrBreakerOpen is the cause when a circuit breaker rejects a call.
 var ErrBreakerOpen = errors.New("the circuit breaker is open")
 
-// A Breaker makes only the calls that a circuit breaker permits; the others fail as Overloaded. Calls without an
-// answer are failures, and so are refusals. Answers are successes, also if they are errors. Calls that the caller or
-// a bound of this process has ended are not recorded or, while the circuit breaker is half-open, are failures. All
-// methods are safe for concurrent use.
+// A Breaker makes only the calls that a circuit breaker allows; other calls fail with Overloaded. Unanswered and
+// refused calls are recorded as failures, and answers as successes, even if they are errors. Calls ended by the caller
+// or by a limit of this process are not recorded or, while the circuit breaker is half-open, are recorded as failures.
+// All methods are safe for concurrent use.
 type Breaker struct {
 	// Immutable.
 	next    rpc.Caller
@@ -56,7 +56,7 @@ type Breaker struct {
 // NewBreaker returns a Breaker around another Caller.
 func NewBreaker(next rpc.Caller, breaker CircuitBreaker) (*Breaker, error) {
 	if breaker == nil {
-		return nil, errors.New(string(check) + ": no circuit breaker")
+		return nil, errors.New(string(check) + ": the circuit breaker is nil")
 	}
 	return &Breaker{next: next, breaker: breaker}, nil
 }
@@ -68,7 +68,7 @@ func (b *Breaker) Call(ctx context.Context, in rpc.Invocation) error {
 	}
 	ended := false
 	defer func() {
-		if !ended { // a panic, which the caller may recover from
+		if !ended { // the call panicked; the caller may recover
 			b.breaker.RecordFailure()
 		}
 	}()
@@ -83,7 +83,7 @@ func (b *Breaker) Call(ctx context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// isFailure reports whether the error of a call speaks against its server.
+// isFailure reports whether the error of a call indicates a failure of its server.
 func isFailure(err error) bool {
 	switch slipstream.OutcomeOf(err) {
 	case slipstream.NotSent, slipstream.MaybeExecuted:
@@ -94,8 +94,8 @@ func isFailure(err error) bool {
 	return false
 }
 
-// A Limit makes only the calls that have a permit. The others fail as Overloaded or, if their context has ended, as
-// NotSent. All methods are safe for concurrent use.
+// A Limit makes only calls that get a permit. Others fail with Overloaded or, if their context has ended, with NotSent.
+// All methods are safe for concurrent use.
 type Limit struct {
 	// Immutable.
 	next    rpc.Caller
@@ -104,13 +104,13 @@ type Limit struct {
 	wait    time.Duration
 }
 
-// NewRateLimit returns a Limit around another Caller. A call waits for its permit for wait at most, which may be zero.
+// NewRateLimit returns a Limit around another Caller. A call waits for a permit for at most wait, which may be zero.
 func NewRateLimit(next rpc.Caller, limiter Permits, wait time.Duration) (*Limit, error) {
 	return newLimit(&Limit{next: next, permits: limiter, wait: wait})
 }
 
-// NewBulkhead returns a Limit around another Caller, which returns the permit of a call when the call has ended. A
-// call waits for its permit for wait at most, which may be zero.
+// NewBulkhead returns a Limit around another Caller. When a call has ended, its permit is returned. A call waits for a
+// permit for at most wait, which may be zero.
 func NewBulkhead(next rpc.Caller, bulkhead Bulkhead, wait time.Duration) (*Limit, error) {
 	l := &Limit{next: next, wait: wait}
 	if bulkhead != nil {
@@ -121,7 +121,7 @@ func NewBulkhead(next rpc.Caller, bulkhead Bulkhead, wait time.Duration) (*Limit
 
 func newLimit(l *Limit) (*Limit, error) {
 	if l.permits == nil {
-		return nil, errors.New(string(check) + ": no limiter and no bulkhead")
+		return nil, errors.New(string(check) + ": the limiter or bulkhead is nil")
 	}
 	if err := check.Durations(driver.Duration{Name: "wait for a permit", Value: l.wait}); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// tape is a circuit breaker that records what it is told.
+// tape is a circuit breaker that records the calls of its methods.
 type tape struct {
 	open, halfOpen bool
 	recorded       string
@@ -24,8 +24,8 @@ func (b *tape) IsHalfOpen() bool       { return b.halfOpen }
 func (b *tape) RecordSuccess()         { b.recorded += "success" }
 func (b *tape) RecordFailure()         { b.recorded += "failure" }
 
-// The outcome of a call says what is recorded: of a call that says nothing about its server nothing, unless the
-// breaker waits for it.
+// The outcome of a call determines what is recorded. A call that says nothing about its server is not recorded, unless
+// the breaker is half-open.
 func TestBreakerRecordsOutcomes(t *testing.T) {
 	canceled := &slipstream.Error{Outcome: slipstream.MaybeExecuted, Err: context.Canceled}
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestBreakerRecordsOutcomes(t *testing.T) {
 	}
 }
 
-// A breaker that is open makes no call, and a retry around it makes no further attempt.
+// An open breaker makes no call, and a retry around it makes no further attempt.
 func TestBreakerThatIsOpen(t *testing.T) {
 	next := fails(slipstream.NotSent)
 	b, err := NewBreaker(next, &tape{open: true})
@@ -72,7 +72,7 @@ func TestBreakerThatIsOpen(t *testing.T) {
 	}
 }
 
-// A panic of a call is recorded, and returns its permit.
+// If a call panics, its result is recorded and its permit is returned.
 func TestPolicyOfACallThatPanics(t *testing.T) {
 	panics := &script{run: func(context.Context, rpc.Invocation, int) error { panic("of the test") }}
 	breaker, permits := new(tape), new(pass)
@@ -92,7 +92,7 @@ func TestPolicyOfACallThatPanics(t *testing.T) {
 	_, _ = echo(t.Context(), l, &plainEcho)
 }
 
-// pass has permits, unless err is set.
+// pass grants permits unless err is set.
 type pass struct {
 	err        error
 	held, most int
@@ -110,7 +110,7 @@ func (p *pass) AcquirePermitWithMaxWait(_ context.Context, wait time.Duration) e
 
 func (p *pass) ReleasePermit() { p.held-- }
 
-// A call without a permit is not made. A bulkhead gets its permits back, a rate limiter does not.
+// A call without a permit is not made. Permits are returned to a bulkhead, but not to a rate limiter.
 func TestCallsWithPermits(t *testing.T) {
 	next := &script{run: func(_ context.Context, in rpc.Invocation, _ int) error { return answers(in, "b") }}
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestCallsWithPermits(t *testing.T) {
 		err  error
 		want string
 	}{
-		{second(NewBreaker(next, nil)), "no circuit breaker"},
+		{second(NewBreaker(next, nil)), "the circuit breaker is nil"},
 		{second(NewRateLimit(next, nil, 0)), "no limiter and no bulkhead"},
 		{second(NewBulkhead(next, nil, 0)), "no limiter and no bulkhead"},
 		{second(NewBulkhead(next, new(pass), -1)), "wait for a permit -1ns is negative"},

@@ -16,9 +16,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A Pool calls the functions of a service that has several members, which a resolver finds and may change. Each
-// member has an [rpc.Client]. Calls go to members that are connected and not ejected; while there are none, to
-// others. A call that its member did not get goes to another one; all other failures are the caller's, or those of a
+// A Pool calls the functions of a service with several members. A resolver finds the members, which may change. Each
+// member has an [rpc.Client]. Calls go to members that are connected and not ejected, or to others if there are none. A
+// call that could not be sent to its member goes to another one; all other failures are left to the caller or to a
 // [Retry] around the pool. All methods are safe for concurrent use.
 type Pool struct {
 	// Immutable.
@@ -26,30 +26,30 @@ type Pool struct {
 	open    func(config rpc.ClientConfig) (backend, error)
 	ctx     context.Context // ended by Close and Shutdown
 	cancel  context.CancelFunc
-	drains  context.Context // of members that were removed; ended by Close, or when Shutdown has no time left
+	drains  context.Context // context of closing removed members; ended by Close, or when Shutdown runs out of time
 	cut     context.CancelFunc
-	probe   *fleet.Probe   // of the resolver
-	running sync.WaitGroup // the goroutine of the resolver, and those that close members that were removed
-	closed  chan struct{}  // closed at the end of Close
+	probe   *fleet.Probe   // schedules the calls of the resolver
+	running sync.WaitGroup // the goroutine of the resolver, and those that close removed members
+	closed  chan struct{}  // closed when Close returns
 
-	// set has the members; what of them is guarded by its lock is changed by set.Change.
+	// set holds the members. Their fields that are guarded by its lock are changed in set.Change.
 	set *fleet.Set[*member, *view, slipstream.Event]
 
 	// Guarded by the lock of set.
 	ejected    int // members
 	ejections  uint64
-	unresolved uint64           // calls of the resolver that failed
-	resolveErr error            // of the last call, if it failed
-	left       slipstream.Stats // of members that were removed and closed
+	unresolved uint64           // failed calls of the resolver
+	resolveErr error            // error of the last call, or nil
+	left       slipstream.Stats // totals of removed members
 
 	// Atomics, written by callers.
 	moved atomic.Uint64
 }
 
-// change is the set of members while it is locked.
+// change is the locked set of members.
 type change = fleet.Change[*member, *view, slipstream.Event]
 
-// NewPool returns a pool, which finds its members and connects to them in the background. It must be closed.
+// NewPool returns a pool that finds its members and connects to them in the background. It must be closed.
 func NewPool(config PoolConfig) (*Pool, error) {
 	return newPool(config, func(c rpc.ClientConfig) (backend, error) { return rpc.NewClient(c) })
 }
@@ -66,7 +66,7 @@ func newPool(config PoolConfig, open func(rpc.ClientConfig) (backend, error)) (*
 	return p, nil
 }
 
-// Connect waits until a member is connected. Only ctx bounds it. Calls do not need it.
+// Connect waits until a member is connected or ctx ends. Calling Connect is optional.
 func (p *Pool) Connect(ctx context.Context) error {
 	err := p.set.Await(ctx, func(v *view) bool { return v.ready }, p.probe.Wake)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Pool) Connect(ctx context.Context) error {
 	return nil
 }
 
-// mostTries bounds the members that a call is sent to because the ones before did not get it.
+// mostTries is the maximum number of members that are tried for a call that could not be sent.
 const mostTries = 3
 
 // Call implements [rpc.Caller].
@@ -116,19 +116,20 @@ func (p *Pool) Call(ctx context.Context, in rpc.Invocation) error {
 	}
 }
 
-// moves reports whether a call that failed goes to another member: this one has not got it, and another one may.
+// moves reports whether a failed call goes to another member: it was not sent to this one, and another one may accept
+// it.
 func (p *Pool) moves(ctx context.Context, err error) bool {
 	switch slipstream.OutcomeOf(err) {
 	case slipstream.NotSent:
 		return !isInvalid(err) && ctx.Err() == nil && !attempt.TimeIsUp(err)
-	case slipstream.Closed: // the member was removed after it was chosen
+	case slipstream.Closed: // the member was removed after it had been chosen
 		return p.ctx.Err() == nil
 	}
 	return false
 }
 
-// choose returns the member for a call: one that has not had it, if there is one. It waits while the pool has none.
-// It returns nil without an error if the call has been tried on all members.
+// choose returns the member for a call, preferably one that has not received it yet. It waits while the pool has no
+// members for calls. It returns nil without an error if the call has been tried on all members.
 func (p *Pool) choose(ctx context.Context, op, key string, hashed bool, s *skip) (*member, error) {
 	for {
 		v := p.set.View()
@@ -145,7 +146,7 @@ func (p *Pool) choose(ctx context.Context, op, key string, hashed bool, s *skip)
 		case s.route == nil:
 			return nil, nil
 		default:
-			s.route = nil // all have had it
+			s.route = nil // all members have received the call
 		}
 	}
 }
@@ -161,10 +162,10 @@ func (p *Pool) await(ctx context.Context) error {
 	return p.set.Await(bounded, func(v *view) bool { return len(v.members) > 0 }, p.probe.Wake)
 }
 
-// defaultPatience is how long a call waits for members, unless Client.DialTimeout says otherwise.
+// defaultPatience is how long a call waits for members if Client.DialTimeout is not set.
 const defaultPatience = 5 * time.Second
 
-// without returns the error of a call that no member got.
+// without returns the error of a call that was not sent to any member.
 func (p *Pool) without(op string, err error) *slipstream.Error {
 	if errors.Is(err, fleet.ErrClosed) {
 		return driver.Errors{}.With(op, slipstream.Closed, errors.New("the pool is closed"))
@@ -179,22 +180,23 @@ func (p *Pool) without(op string, err error) *slipstream.Error {
 	return driver.Errors{}.NotSent(op, err)
 }
 
-// Close closes the pool: calls that were not sent fail with the outcome Closed, those in flight with MaybeExecuted.
-// It waits until all goroutines of the pool have ended, so it must not be called by OnEvent. It may be called again.
+// Close closes the pool. Calls that have not been sent fail with the outcome Closed, and calls in flight fail with
+// MaybeExecuted. Close waits until all goroutines of the pool have ended, so it must not be called from OnEvent.
+// Further calls do nothing.
 func (p *Pool) Close() error {
 	p.cut()
 	return p.end(func(m *member) error { return m.backend.Close() })
 }
 
-// Shutdown rejects new calls, waits until those in progress have ended, and closes the pool. If ctx ends first, they
-// are cut off and the error of ctx is returned.
+// Shutdown rejects new calls, waits until those in progress have ended, and closes the pool. If ctx ends first,
+// Shutdown closes the pool immediately and returns the error of ctx.
 func (p *Pool) Shutdown(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.cut)
 	defer stop()
 	return p.end(func(m *member) error { return m.backend.Shutdown(ctx) })
 }
 
-// end ends the pool, and each member by a function.
+// end closes the pool, and calls each for every member.
 func (p *Pool) end(each func(m *member) error) error {
 	members, first := p.set.Close()
 	if !first {
@@ -210,7 +212,7 @@ func (p *Pool) end(each func(m *member) error) error {
 	errs := make([]error, len(members))
 	var ending sync.WaitGroup
 	for i, m := range members {
-		ending.Go(func() { errs[i] = each(m) }) // ends with the member, and is waited for below
+		ending.Go(func() { errs[i] = each(m) }) // ends when the member is closed; waited for below
 	}
 	ending.Wait()
 	p.running.Wait()
@@ -219,7 +221,7 @@ func (p *Pool) end(each func(m *member) error) error {
 	return errors.Join(errs...)
 }
 
-// String describes the pool, for logs.
+// String returns a description of the pool for logs.
 func (p *Pool) String() string {
 	members := p.set.Members()
 	addrs := make([]string, len(members))

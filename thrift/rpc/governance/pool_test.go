@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// cold is a configuration without a warm-up: members have their shares immediately.
+// cold returns a configuration without a warm-up: members have their full shares immediately.
 func cold(r Resolver) PoolConfig { return PoolConfig{Resolver: r, WarmUp: -1} }
 
 func TestMembersGetCallsByWeight(t *testing.T) {
@@ -24,13 +24,13 @@ func TestMembersGetCallsByWeight(t *testing.T) {
 		got := p.shares(calls)
 		for addr, weight := range map[string]int{"a:1": 1, "b:1": 2, "c:1": 5} {
 			if want := calls * weight / 8; math.Abs(float64(got[addr]-want)) > 250 { // five standard deviations
-				t.Errorf("%s has answered %d of %d calls, want about %d", addr, got[addr], calls, want)
+				t.Errorf("%s answered %d of %d calls, want about %d", addr, got[addr], calls, want)
 			}
 		}
 	})
 }
 
-// Of two members the one gets a call that has fewer, in comparison with its weight.
+// A call goes to the member that has fewer calls relative to its weight.
 func TestMemberWithFewerCallsIsChosen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPark(t, cold(Static{{Addr: "a:1"}, {Addr: "b:1", Weight: 3}}))
@@ -56,7 +56,7 @@ func TestMemberWithFewerCallsIsChosen(t *testing.T) {
 	})
 }
 
-// A key has the same member in all pools. If a member goes, only its keys move, and shares follow weights.
+// A key has the same member in all pools. If a member is removed, only its keys move, and shares follow weights.
 func TestKeysHaveMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := []Member{{Addr: "a:1"}, {Addr: "b:1"}, {Addr: "c:1", Weight: 2}, {Addr: "d:1"}}
@@ -94,7 +94,7 @@ func TestKeysHaveMembers(t *testing.T) {
 		after, _ := owners(p)
 		for key, addr := range before {
 			if addr != "a:1" && after[key] != addr || after[key] == "a:1" {
-				t.Fatalf("%s has moved from %s to %s", key, addr, after[key])
+				t.Fatalf("%s moved from %s to %s", key, addr, after[key])
 			}
 		}
 		if got := p.shares(1000); len(got) != 3 {
@@ -103,7 +103,7 @@ func TestKeysHaveMembers(t *testing.T) {
 	})
 }
 
-// A call that its member did not get goes to another one. Others are the caller's.
+// A call that could not be sent to its member goes to another one. Other failures are returned to the caller.
 func TestCallMovesIfItWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := cold(Static(addrs("a:1", "b:1")))
@@ -120,7 +120,7 @@ func TestCallMovesIfItWasNotSent(t *testing.T) {
 			t.Errorf("%q, %v", second, err)
 		}
 		if moved := p.Stats().Moved; moved != 1 {
-			t.Errorf("%d calls have moved, want 1", moved)
+			t.Errorf("%d calls moved, want 1", moved)
 		}
 		for _, cause := range []error{
 			&slipstream.Error{Outcome: slipstream.NotSent, Err: &rpc.InvalidCallError{Err: errTest}},
@@ -168,7 +168,7 @@ func TestMembersWithoutAConnectionGetNoCalls(t *testing.T) {
 	})
 }
 
-// While members are being connected to, calls wait for the first one, and if none can be connected to, they fail.
+// While the pool is connecting to members, calls wait for the first connection; if no member is reachable, they fail.
 func TestCallsWaitForAConnection(t *testing.T) {
 	for _, works := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestCallsWaitForAConnection(t *testing.T) {
 			synctest.Wait()
 			select {
 			case r := <-done:
-				t.Errorf("the call has not waited for c:1: %q, %v", r.addr, r.err)
+				t.Errorf("the call did not wait for c:1: %q, %v", r.addr, r.err)
 			default:
 			}
 			if works {
@@ -200,13 +200,14 @@ func TestCallsWaitForAConnection(t *testing.T) {
 				t.Errorf("works %v: %q, %v", works, r.addr, r.err)
 			}
 			if calls := p.fake("a:1").made(); works && calls != 0 {
-				t.Errorf("a member that could not be connected to got %d calls", calls)
+				t.Errorf("an unreachable member got %d calls", calls)
 			}
 		})
 	}
 }
 
-// A resolver that fails or returns nothing changes nothing. Before it has members, calls wait, and fail with its error.
+// If a resolver fails or returns no members, the members do not change. Until there are members, calls wait, and then
+// fail with the resolver's error.
 func TestResolverThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := new(answer)
@@ -236,9 +237,9 @@ func TestResolverThatFails(t *testing.T) {
 			want    string
 		}{
 			{nil, errTest, false, errTest.Error()},
-			{nil, nil, false, "has found no members"},
+			{nil, nil, false, "found no members"},
 			{nil, nil, true, "the resolver panicked: of the test"},
-			{make([]Member, maxMembers+1), nil, false, "has found 1001 members; the limit is 1000"},
+			{make([]Member, maxMembers+1), nil, false, "found 1001 members; the limit is 1000"},
 			{addrs("a:1", "b"), nil, false, `address "b", expected host:port`},
 			{[]Member{{Addr: "a:1", Weight: -1}}, nil, false, "weight -1 of a:1"},
 		} {
@@ -249,7 +250,7 @@ func TestResolverThatFails(t *testing.T) {
 				t.Errorf("%d members, %v, want 2, %q", len(s.Members), s.ResolveError, c.want)
 			}
 			if len(p.seen(slipstream.ResolveFailed)) == failed {
-				t.Errorf("%q is no event", c.want)
+				t.Errorf("there is no event for %q", c.want)
 			}
 			if got := p.shares(100); len(got) != 2 {
 				t.Errorf("%v", got)
@@ -258,7 +259,7 @@ func TestResolverThatFails(t *testing.T) {
 	})
 }
 
-// A member that is removed gets no more calls, and is shut down; one that stays keeps its client.
+// A removed member gets no more calls and is shut down; a member that remains keeps its client.
 func TestMembersComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := new(answer)
@@ -269,19 +270,19 @@ func TestMembersComeAndGo(t *testing.T) {
 		resolver.set([]Member{{Addr: "b:1", Weight: 9}, {Addr: "c:1"}}, nil, false)
 		p.refreshed()
 		if gone.how() != "shutdown" || stays.how() != "" || p.fake("b:1") != stays {
-			t.Errorf("a:1 was ended by %q, b:1 by %q", gone.how(), stays.how())
+			t.Errorf("a:1 was closed by %q, b:1 by %q", gone.how(), stays.how())
 		}
 		got := p.shares(1000)
 		if len(got) != 2 || got["b:1"] < 800 || got["c:1"] == 0 {
 			t.Errorf("%v", got)
 		}
 		if s := p.Stats(); s.Calls != 1100 {
-			t.Errorf("%d calls, want those of members that were removed, too", s.Calls)
+			t.Errorf("%d calls, want those of removed members included", s.Calls)
 		}
 	})
 }
 
-// A call of a member that is removed meanwhile goes to another one.
+// If a member is removed after it was chosen for a call, the call goes to another one.
 func TestCallOfAMemberThatIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPark(t, cold(Static(addrs("a:1", "b:1"))))
@@ -293,7 +294,7 @@ func TestCallOfAMemberThatIsRemoved(t *testing.T) {
 	})
 }
 
-// The share of a new member grows from a tenth of its weight to all of it.
+// The share of a new member grows from a tenth of its weight to its full weight.
 func TestNewMemberWarmsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := new(answer)
@@ -313,7 +314,7 @@ func TestNewMemberWarmsUp(t *testing.T) {
 			least, most int
 		}{
 			{0, 300, 700},                  // a tenth of the weight: 476 of 10,000
-			{30 * time.Second, 1700, 2300}, // a half: 2,000
+			{30 * time.Second, 1700, 2300}, // half: 2,000
 			{time.Minute, 3000, 3700},      // all: 3,333
 		} {
 			time.Sleep(c.after)
@@ -324,7 +325,7 @@ func TestNewMemberWarmsUp(t *testing.T) {
 	})
 }
 
-// Close ends calls that wait, and members. It may be called again.
+// Close ends waiting calls and closes the members. It may be called again.
 func TestPoolThatIsClosed(t *testing.T) {
 	for _, shutdown := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -351,13 +352,13 @@ func TestPoolThatIsClosed(t *testing.T) {
 				other.Close()
 			}
 			if err := <-done; slipstream.OutcomeOf(err) != slipstream.Closed {
-				t.Errorf("a call that waited: %v", err)
+				t.Errorf("a waiting call: %v", err)
 			}
 			if _, err := other.echo(t.Context()); slipstream.OutcomeOf(err) != slipstream.Closed {
-				t.Errorf("a call after the end: %v", err)
+				t.Errorf("a call after Close: %v", err)
 			}
 			if got := other.fake("a:1").how(); got != want {
-				t.Errorf("the member was ended by %q, want %q", got, want)
+				t.Errorf("the member was closed by %q, want %q", got, want)
 			}
 		})
 	}
@@ -369,7 +370,7 @@ func TestPoolsThatAreWrong(t *testing.T) {
 		config PoolConfig
 		want   string
 	}{
-		{PoolConfig{}, "a pool without a resolver"},
+		{PoolConfig{}, "the pool has no resolver"},
 		{PoolConfig{Resolver: ok, Client: rpc.ClientConfig{Addr: "a:1"}}, `the address "a:1" of clients, expected none`},
 		{PoolConfig{Resolver: ok, Client: rpc.ClientConfig{Depth: -1}}, "depth -1, expected 0 (the default)"},
 		{PoolConfig{Resolver: ok, Balance: 2}, "balance 2, expected LeastOutstanding or ConsistentHash"},

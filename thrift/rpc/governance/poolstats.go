@@ -7,14 +7,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
-// PoolStats are the counters of a [Pool] since it was created, and its current state.
+// PoolStats holds the counters of a [Pool] since it was created, and its current state.
 type PoolStats struct {
-	// Stats are the sums for all members, also those that were removed. Moved counts calls that went to another
-	// member as well.
+	// Stats holds the totals over all members, including removed ones. Moved also counts calls that went to another
+	// member.
 	slipstream.Stats
 	Members []MemberStats
-	// Unresolved are calls of the resolver that failed or found no members. ResolveError is the error of the last
-	// call, or nil.
+	// Unresolved is the number of calls of the resolver that failed or found no members. ResolveError is the error of the
+	// last call, or nil.
 	Unresolved   uint64
 	ResolveError error
 }
@@ -24,11 +24,11 @@ type MemberStats struct {
 	Member
 	Connected   int       // connections
 	Outstanding int       // calls
-	Failures    int       // in a row
-	Ejected     time.Time // the end of its ejection; zero if it is not ejected
+	Failures    int       // consecutive
+	Ejected     time.Time // end of the ejection; zero if not ejected
 }
 
-// Stats returns the statistics of the pool. It is cheap enough to be called once a second.
+// Stats returns the pool's counters and current state. It is cheap enough to call once per second.
 func (p *Pool) Stats() PoolStats {
 	var s PoolStats
 	var members []*member

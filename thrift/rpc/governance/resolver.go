@@ -16,45 +16,45 @@ import (
 type Member struct {
 	// Addr is host:port, or the path of a Unix socket if it begins with a slash.
 	Addr string
-	// Weight is the share of calls in comparison with other members, up to 65,535. If zero, it is 1.
+	// Weight is the member's share of calls relative to other members, at most 65,535. If zero, it defaults to 1.
 	Weight int
 }
 
 const (
-	// maxMembers bounds the members of a pool.
+	// maxMembers is the maximum number of members of a pool.
 	maxMembers = 1000
-	// maxWeight bounds the weight of a member. It is that of SRV records.
+	// maxWeight is the maximum weight of a member, as in SRV records.
 	maxWeight = 1<<16 - 1
 )
 
 // A Resolver finds the members of a service. [Static], [DNS], [SRV] and [File] are resolvers.
 type Resolver interface {
-	// Resolve returns all members; 1,000 is the maximum. If it returns an error or no members, a pool keeps those
-	// that it has. The pool calls it from one goroutine, and does not change the slice.
+	// Resolve returns all members, at most 1,000. If it returns an error or no members, a pool keeps its current members.
+	// The pool calls it from one goroutine and does not modify the slice.
 	Resolve(ctx context.Context) ([]Member, error)
 }
 
-// Static are members that do not change.
+// Static is a fixed list of members.
 type Static []Member
 
 // Resolve implements [Resolver].
 func (s Static) Resolve(context.Context) ([]Member, error) { return s, nil }
 
-// Lookup asks the domain name system. [net.Resolver] implements it.
+// Lookup queries the DNS. [net.Resolver] implements it.
 type Lookup interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
 }
 
-// DNS finds a member for each address of a host name. In Kubernetes it is the name of a headless service, such as
+// DNS finds a member for each address of a host name. In Kubernetes, use the name of a headless service, such as
 // catalog.default.svc.cluster.local.
 type DNS struct {
 	// Addr is host:port.
 	Addr string
-	// Network is ip, ip4 or ip6. If empty, it is ip. Servers that have addresses of both kinds need one of the
-	// others, or they are found twice.
+	// Network is ip, ip4 or ip6. If empty, it defaults to ip. If servers have both IPv4 and IPv6 addresses, set ip4 or
+	// ip6; otherwise each server is found twice.
 	Network string
-	// Lookup asks for addresses. If nil, it is net.DefaultResolver.
+	// Lookup looks up addresses. If nil, it defaults to net.DefaultResolver.
 	Lookup Lookup
 }
 
@@ -82,13 +82,13 @@ func (d DNS) Resolve(ctx context.Context) ([]Member, error) {
 	return members, nil
 }
 
-// SRV finds the members that SRV records of the domain name system name, with their ports and weights. Only the
-// records with the best priority count, and their names are resolved by the clients. In Kubernetes, each named port
-// of a service has such records.
+// SRV finds the members named by DNS SRV records, with their ports and weights. Only the records with the best priority
+// are used, and the clients resolve their host names. In Kubernetes, each named port of a service has such records.
 type SRV struct {
-	// Service and Proto are such as thrift and tcp, without underscores. If both are empty, Name is looked up unchanged.
+	// Service and Proto are names such as thrift and tcp, without underscores. If both are empty, Name is looked up
+	// directly.
 	Service, Proto, Name string
-	// Lookup asks for records. If nil, it is net.DefaultResolver.
+	// Lookup looks up records. If nil, it defaults to net.DefaultResolver.
 	Lookup Lookup
 }
 
@@ -119,9 +119,9 @@ func lookupOf(l Lookup) Lookup {
 	return l
 }
 
-// File reads members from a file with this path whenever a pool looks for them: PoolConfig.Refresh. A line has an
-// address and, if it is not 1, a weight; what follows a # is ignored. One line that is wrong is an error of the whole
-// file. Replace the file by renaming a new one, so that no part of it is read.
+// File is the path of a file from which members are read at each refresh: see PoolConfig.Refresh. Each line has an
+// address and, if it is not 1, a weight; text after a # is ignored. If a line is invalid, the whole file is rejected.
+// Replace the file by renaming a new one over it, so that a partially written file is never read.
 type File string
 
 // mostFile bounds the size of the file.
@@ -139,7 +139,7 @@ func (f File) Resolve(context.Context) ([]Member, error) {
 		return nil, err
 	}
 	if len(text) > mostFile {
-		return nil, fmt.Errorf("%s: %s has more than %d bytes", check, string(f), mostFile)
+		return nil, fmt.Errorf("%s: %s is larger than %d bytes", check, string(f), mostFile)
 	}
 	return f.parse(text)
 }
@@ -161,7 +161,7 @@ func (f File) parse(text []byte) (members []Member, err error) {
 			}
 		}
 		if len(words) > 2 || err != nil {
-			return nil, fmt.Errorf("%s: %s:%d: expected an address, and a weight from 1 to %d or nothing", check, string(f), number, maxWeight)
+			return nil, fmt.Errorf("%s: %s:%d: expected an address and an optional weight from 1 to %d", check, string(f), number, maxWeight)
 		}
 		if err := m.check(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", string(f), number, err)
@@ -171,7 +171,7 @@ func (f File) parse(text []byte) (members []Member, err error) {
 	return members, nil
 }
 
-// check returns an error if a member cannot be one.
+// check returns an error if the member is invalid.
 func (m *Member) check() error {
 	if err := check.Addr(m.Addr); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// zone is a domain name system of the tests.
+// zone is a DNS for tests.
 type zone struct {
 	addrs   map[string][]string // by network and host
 	records map[string][]*net.SRV
@@ -64,7 +64,7 @@ func TestMembersByDNS(t *testing.T) {
 	for _, r := range []Resolver{DNS{Addr: "other:9090", Lookup: z}, SRV{Name: "other", Lookup: z}} {
 		var cause *net.DNSError
 		if got, err := r.Resolve(t.Context()); !errors.As(err, &cause) || got != nil {
-			t.Errorf("%T of a name that is unknown: %v, %v", r, got, err)
+			t.Errorf("%T of an unknown name: %v, %v", r, got, err)
 		}
 	}
 	for _, addr := range []string{"catalog", ":9090", "/run/a.sock"} {
@@ -74,7 +74,7 @@ func TestMembersByDNS(t *testing.T) {
 	}
 }
 
-// A file is read as a whole or not at all, and errors name the line.
+// A file is accepted as a whole or not at all, and errors name the line.
 func TestMembersOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "members")
 	for _, c := range []struct {
@@ -84,12 +84,12 @@ func TestMembersOfAFile(t *testing.T) {
 	}{
 		{"# members of catalog\na:1\n\n  b:2 7 # the large one\n/run/c.sock\n", []Member{{Addr: "a:1"}, {Addr: "b:2", Weight: 7}, {Addr: "/run/c.sock"}}, ""},
 		{"", nil, ""},
-		{"a:1\nb:2 x\n", nil, "members:2: expected an address, and a weight from 1 to 65535 or nothing"},
+		{"a:1\nb:2 x\n", nil, "members:2: expected an address and an optional weight from 1 to 65535"},
 		{"a:1 0\n", nil, "members:1: expected an address, and a weight from 1"},
 		{"a:1 2 3\n", nil, "members:1: expected an address, and a weight from 1"},
 		{"a:1 65536\n", nil, "members:1: thrift/rpc/governance: weight 65536 of a:1, expected 0 (the default) to 65535"},
 		{"a:1\nb", nil, `members:2: thrift/rpc/governance: address "b", expected host:port`},
-		{strings.Repeat("#", mostFile+1), nil, "has more than 1048576 bytes"},
+		{strings.Repeat("#", mostFile+1), nil, "is larger than 1048576 bytes"},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -100,6 +100,6 @@ func TestMembersOfAFile(t *testing.T) {
 		}
 	}
 	if _, err := File(path + ".none").Resolve(t.Context()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }

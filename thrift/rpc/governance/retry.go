@@ -13,34 +13,33 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// RetryConfig configures a [Retry]. The zero value works.
+// RetryConfig configures a [Retry]. The zero value is ready to use.
 type RetryConfig struct {
-	// Retries is how often a call that failed is sent again. If zero, it is 3; if negative, calls are not repeated.
+	// Retries is the maximum number of times that a failed call is retried. If zero, it defaults to 3; if negative, calls
+	// are not retried.
 	Retries int
-	// Backoff is the first pause between attempts; it doubles and is jittered. If zero, it is 20 ms. MaxBackoff
-	// bounds it. If zero, it is 2 s.
+	// Backoff is the first pause between attempts; it doubles with each attempt, with jitter, up to MaxBackoff. If zero,
+	// they default to 20 ms and 2 s.
 	Backoff, MaxBackoff time.Duration
-	// Timeout bounds a call with all its attempts and pauses. If zero, only its context does.
+	// Timeout limits the duration of a call with all its attempts and pauses. If zero, only the context limits it.
 	Timeout time.Duration
-	// AttemptTimeout bounds an attempt. If an attempt takes longer, the call is repeated if its function is
-	// idempotent. If zero, the bounds of calls are those of attempts, and a call that has reached one is not
-	// repeated.
+	// AttemptTimeout limits the duration of an attempt. If an attempt takes longer, the call is retried if its function is
+	// idempotent. If zero, attempts have only the limits of the call, and a call that reaches one is not retried.
 	AttemptTimeout time.Duration
-	// Budget bounds repetitions of calls that a server may have got. If nil, the Retry has its own, with the defaults
-	// of [rpc.BudgetConfig]. Everything that has a budget deposits into it: do not share one between a Retry and what
-	// it wraps.
+	// Budget bounds the retries of calls that a server may have received. If nil, the Retry uses its own, with the
+	// defaults of [rpc.BudgetConfig]. Each user of a budget deposits into it, so do not share one between a Retry and a
+	// Caller that it wraps.
 	Budget *rpc.Budget
-	// Idempotent adds functions to those that are declared to be idempotent: see rpc.ClientConfig.Idempotent.
+	// Idempotent lists additional idempotent functions: see rpc.ClientConfig.Idempotent.
 	Idempotent []string
-	// Observer, if not nil, is notified of every call, with the number of its attempts and without an address.
-	// Clients that have an observer notify it of every attempt.
+	// Observer, if not nil, is notified of every call, with the number of its attempts and without an address. The
+	// observers of clients are notified of every attempt.
 	Observer slipstream.Observer
 }
 
-// A Retry repeats calls that failed, if that cannot execute them twice: those that were not sent, those that a server
-// refused without executing them, and those of idempotent functions. It gives errors the outcome of all attempts.
-// Clients below it need no retries of their own (rpc.ClientConfig.Retries: -1). All methods are safe for concurrent
-// use.
+// A Retry retries failed calls if that cannot execute them twice: those that were not sent, those that a server refused
+// without executing them, and those of idempotent functions. The outcome of its errors covers all attempts. The clients
+// that it wraps do not need retries (rpc.ClientConfig.Retries: -1). All methods are safe for concurrent use.
 type Retry struct {
 	// Immutable.
 	next       rpc.Caller
@@ -92,7 +91,7 @@ func (r *Retry) Call(ctx context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// run makes attempts until one is the last.
+// run makes attempts until one is final.
 func (r *Retry) run(ctx context.Context, in rpc.Invocation, loop *attempt.Loop) error {
 	for loop.Made = 1; ; loop.Made++ {
 		err := r.attempt(ctx, in)
@@ -123,7 +122,7 @@ func (r *Retry) attempt(ctx context.Context, in rpc.Invocation) error {
 	return r.next.Call(ctx, in)
 }
 
-// verdict judges an attempt that failed. ctx is the context of the call.
+// verdict decides what to do after a failed attempt. ctx is the context of the call.
 func (r *Retry) verdict(ctx context.Context, in *rpc.Invocation, err error) attempt.Verdict {
 	may := false
 	switch slipstream.OutcomeOf(err) {
@@ -143,20 +142,20 @@ func (r *Retry) verdict(ctx context.Context, in *rpc.Invocation, err error) atte
 	return attempt.AfterPause
 }
 
-// isInvalid reports whether no server would get the call.
+// isInvalid reports whether the call cannot be sent to any server.
 func isInvalid(err error) bool {
 	_, invalid := errors.AsType[*rpc.InvalidCallError](err)
 	return invalid
 }
 
-// isUnknown reports whether a server has refused a call because it does not know the function, or does not understand
-// the message. Another attempt would have the same answer.
+// isUnknown reports whether a server refused a call because it does not know the function or does not understand the
+// message. Another attempt would get the same answer.
 func isUnknown(err error) bool {
 	e, answered := errors.AsType[*thrift.ApplicationException](err)
 	return answered && e.DeliveryOutcome() == slipstream.Refused
 }
 
-// Stats returns the number of repetitions in the field Repeated. The other fields are zero.
+// Stats returns the number of retries in Repeated. The other fields are zero.
 func (r *Retry) Stats() slipstream.Stats {
 	return slipstream.Stats{Repeated: r.loop.Repeated(), HookPanics: r.hooks.Panics()}
 }

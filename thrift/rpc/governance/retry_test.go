@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A call is repeated only if its outcome says that this cannot execute it twice.
+// A call is retried only if its outcome guarantees that this cannot execute it twice.
 func TestRetryByOutcome(t *testing.T) {
 	for _, c := range []struct {
 		outcome  slipstream.Outcome
@@ -36,13 +36,13 @@ func TestRetryByOutcome(t *testing.T) {
 				t.Errorf("%v: %v", c.outcome, err)
 			}
 			if next.made() != c.attempts || r.Stats().Repeated != uint64(c.attempts-1) {
-				t.Errorf("%v, idempotent %v: %d attempts, %d counted as repetitions, want %d attempts", c.outcome, c.function.Idempotent, next.made(), r.Stats().Repeated, c.attempts)
+				t.Errorf("%v, idempotent %v: %d attempts, %d counted as retries, want %d attempts", c.outcome, c.function.Idempotent, next.made(), r.Stats().Repeated, c.attempts)
 			}
 		})
 	}
 }
 
-// An answer that would be the same again ends the call, although it was not executed.
+// An answer that another attempt would get again ends the call, even if it was not executed.
 func TestRetryOfCallsThatAreWrong(t *testing.T) {
 	for _, cause := range []error{
 		&rpc.InvalidCallError{Err: errTest},
@@ -66,11 +66,11 @@ func TestRetryOfCallsThatAreWrong(t *testing.T) {
 		return answers(in, "b")
 	}}
 	if text, err := echo(t.Context(), newRetry(t, refused, RetryConfig{}), &plainEcho); text != "b" || err != nil {
-		t.Errorf("a call that the server says it has not executed: %q, %v", text, err)
+		t.Errorf("a call that the server reports as not executed: %q, %v", text, err)
 	}
 }
 
-// While a service dies, it gets at most a tenth more attempts than there are calls.
+// A failing service gets at most a tenth more attempts than there are calls.
 func TestRetryStorm(t *testing.T) {
 	for _, outcome := range []slipstream.Outcome{slipstream.MaybeExecuted, slipstream.Refused} {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestRetryStorm(t *testing.T) {
 	}
 }
 
-// Calls that were not sent load no server, so the budget does not end them.
+// Calls that were not sent put no load on servers, so the budget does not limit their retries.
 func TestRetriesOfCallsThatWereNotSentAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := fails(slipstream.NotSent)
@@ -101,7 +101,7 @@ func TestRetriesOfCallsThatWereNotSentAreFree(t *testing.T) {
 	})
 }
 
-// A call that may have been executed once stays that, whatever later attempts say of themselves.
+// A call that may have been executed stays MaybeExecuted, whatever the outcome of later attempts.
 func TestRetryReturnsTheOutcomeOfAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &script{run: func(_ context.Context, _ rpc.Invocation, n int) error {
@@ -116,7 +116,7 @@ func TestRetryReturnsTheOutcomeOfAllAttempts(t *testing.T) {
 	})
 }
 
-// An attempt that takes too long is repeated within the time of the call. Without a timeout of attempts, the time is up.
+// If an attempt takes too long, the call is retried within its own timeout. Without an attempt timeout, the call ends.
 func TestAttemptTimeout(t *testing.T) {
 	hangs := func(ctx context.Context, in rpc.Invocation, n int) error {
 		if n > 1 {
@@ -145,7 +145,7 @@ func TestAttemptTimeout(t *testing.T) {
 	})
 }
 
-// A call that was canceled is not repeated.
+// A canceled call is not retried.
 func TestRetryOfACanceledCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	next := &script{run: func(context.Context, rpc.Invocation, int) error {
@@ -157,12 +157,12 @@ func TestRetryOfACanceledCall(t *testing.T) {
 	}
 }
 
-// The attempt after one that failed knows which member that was.
+// An attempt knows which members earlier attempts were sent to.
 func TestRetryTellsWhichMembersHadTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &script{run: func(ctx context.Context, in rpc.Invocation, n int) error {
 			if got := routeOf(ctx).has("a:1"); got != (n > 1) {
-				t.Errorf("attempt %d: member a:1 has had the call: %v", n, got)
+				t.Errorf("attempt %d: member a:1 has received the call: %v", n, got)
 			}
 			if n == 3 {
 				return answers(in, "b")
@@ -188,9 +188,9 @@ func TestConfigurationsThatAreWrong(t *testing.T) {
 		{second(NewRetry(next, RetryConfig{Backoff: -1})), "backoff -1ns is negative"},
 		{second(NewRetry(next, RetryConfig{AttemptTimeout: -1})), "attempt timeout -1ns is negative"},
 		{second(NewRetry(next, RetryConfig{Idempotent: []string{"a.b.c"}})), `the idempotent function "a.b.c", expected a name such as get or Catalog.get`},
-		{second(NewHedge(next, HedgeConfig{})), "delay 0s, expected one that is positive"},
+		{second(NewHedge(next, HedgeConfig{})), "delay 0s, expected a positive duration"},
 		{second(NewHedge(next, HedgeConfig{Delay: 1, Functions: []string{""}})), `the hedged function "", expected a name`},
-		{second(NewFallback(next, nil)), "a fallback without a function"},
+		{second(NewFallback(next, nil)), "the fallback has no function"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, want %q", c.err, c.want)

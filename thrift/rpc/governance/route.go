@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A route says which members have had a call, so that the next attempt goes to another one. It is in the context of
-// attempts.
+// A route records which members have received a call, so that the next attempt goes to another one. It is in the
+// context of attempts.
 type route struct {
 	mu    sync.Mutex
 	addrs []string // guarded by mu
@@ -21,7 +21,7 @@ func routeOf(ctx context.Context) *route {
 	return r
 }
 
-// withRoute returns a context with a route: its own, if it has one.
+// withRoute returns a context with a route, which is that of ctx if it has one.
 func withRoute(ctx context.Context) (context.Context, *route) {
 	if r := routeOf(ctx); r != nil {
 		return ctx, r
@@ -30,7 +30,7 @@ func withRoute(ctx context.Context) (context.Context, *route) {
 	return context.WithValue(ctx, routeKey{}, r), r
 }
 
-// add notes that a member has had the call.
+// add records that a member has received the call.
 func (r *route) add(addr string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *route) add(addr string) {
 	}
 }
 
-// has reports whether a member has had the call. A nil route has none.
+// has reports whether a member has received the call. A nil route has no members.
 func (r *route) has(addr string) bool {
 	if r == nil {
 		return false

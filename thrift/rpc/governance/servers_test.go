@@ -33,10 +33,10 @@ func serveAt(t *testing.T, addr string, echo func(ctx context.Context, text stri
 func stop(s *rpc.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = s.Shutdown(ctx) // it may have been called
+	_ = s.Shutdown(ctx) // may already have been called
 }
 
-// Servers that restart one after the other, and members that a file names and no longer names, fail no call.
+// No call fails while servers restart one after another and a file adds and removes members.
 func TestServersThatRestart(t *testing.T) {
 	testkit.NoLeaks(t)
 	var counts [3]atomic.Int64
@@ -87,7 +87,7 @@ func TestServersThatRestart(t *testing.T) {
 		before := counts[i].Load()
 		testkit.Eventually(t, patience, func() error {
 			if n := counts[i].Load(); n < before+10 {
-				return fmt.Errorf("server %d has had %d more calls: %+v", i, n-before, pool.Stats().Members)
+				return fmt.Errorf("server %d has received %d more calls: %+v", i, n-before, pool.Stats().Members)
 			}
 			return nil
 		})
@@ -122,7 +122,7 @@ func TestServersThatRestart(t *testing.T) {
 	callers.Wait()
 }
 
-// A pool is a Caller for generated clients, with a key for each call if the balance is by key.
+// A pool is a Caller for generated clients. With ConsistentHash, each call has a key.
 func ExampleNewPool() {
 	pool, err := governance.NewPool(governance.PoolConfig{
 		Resolver: governance.DNS{Addr: "catalog.default.svc.cluster.local:9090"},

@@ -25,7 +25,7 @@ func (p *Pool) watch() {
 	}
 }
 
-// resolve calls the resolver, and changes the members if it has an answer.
+// resolve calls the resolver and updates the members if it succeeds.
 func (p *Pool) resolve() {
 	ctx, cancel := context.WithTimeout(p.ctx, mostResolving)
 	defer cancel()
@@ -45,7 +45,7 @@ func (p *Pool) resolve() {
 	}
 }
 
-// ask calls the resolver, and checks what it returns.
+// ask calls the resolver and checks the members that it returns.
 func (p *Pool) ask(ctx context.Context) (members []Member, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -57,9 +57,9 @@ func (p *Pool) ask(ctx context.Context) (members []Member, err error) {
 	}
 	switch n := len(members); {
 	case n == 0:
-		return nil, errors.New(string(check) + ": the resolver has found no members")
+		return nil, errors.New(string(check) + ": the resolver found no members")
 	case n > maxMembers:
-		return nil, fmt.Errorf("%s: the resolver has found %d members; the limit is %d", check, n, maxMembers)
+		return nil, fmt.Errorf("%s: the resolver found %d members; the limit is %d", check, n, maxMembers)
 	}
 	for i := range members {
 		if err := members[i].check(); err != nil {
@@ -69,8 +69,7 @@ func (p *Pool) ask(ctx context.Context) (members []Member, err error) {
 	return members, nil
 }
 
-// apply makes these the members of the pool. Members that stay keep their connections. An address that is found twice
-// counts once.
+// apply sets the members of the pool. Members that remain keep their connections. Duplicate addresses are ignored.
 func (p *Pool) apply(members []Member) (err error) {
 	known := make(map[string]bool)
 	for _, m := range p.set.Members() {
@@ -117,12 +116,12 @@ func (p *Pool) apply(members []Member) (err error) {
 		c.Rebuild()
 	})
 	for _, m := range gone {
-		p.running.Go(func() { p.drain(m) }) // ended by p.drains, and waited for by Close
+		p.running.Go(func() { p.drain(m) }) // p.drains ends it, and Close waits for it
 	}
 	return err
 }
 
-// newMember returns a member, which connects in the background.
+// newMember returns a member that connects in the background.
 func (p *Pool) newMember(addr string) (*member, error) {
 	m := &member{addr: addr, hash: hashOf(addr), warmUp: p.config.WarmUp}
 	config := p.config.Client
@@ -133,20 +132,20 @@ func (p *Pool) newMember(addr string) (*member, error) {
 	return m, err
 }
 
-// drain closes a member that was removed, after its calls.
+// drain closes a removed member after its calls have ended.
 func (p *Pool) drain(m *member) {
 	ctx, cancel := context.WithTimeout(p.drains, mostDraining)
 	defer cancel()
-	_ = m.backend.Shutdown(ctx) // its calls know what became of them
+	_ = m.backend.Shutdown(ctx) // its calls report their own errors
 	final := m.backend.Stats().Stats
-	final.RoundTrip, final.FlushFactor = 0, 0 // they are meaningful only for servers in use
+	final.RoundTrip, final.FlushFactor = 0, 0 // meaningful only for servers in use
 	p.set.Change(func(*change) { driver.AddStats(&p.left, &final) })
 }
 
-// mostDraining bounds the calls of a member that was removed.
+// mostDraining limits how long the calls of a removed member may take.
 const mostDraining = time.Minute
 
-// event notes an event of the client of a member.
+// event handles an event of a member's client.
 func (p *Pool) event(m *member, e slipstream.Event) {
 	unreached := false
 	p.set.Change(func(c *change) {
@@ -160,6 +159,6 @@ func (p *Pool) event(m *member, e slipstream.Event) {
 	})
 	if unreached {
 		p.failed(m, e.Err)
-		p.probe.Wake() // it may have another address
+		p.probe.Wake() // the member may have a new address
 	}
 }

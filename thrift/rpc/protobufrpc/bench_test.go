@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/protobufrpc/internal/catalog"
 )
 
-// BenchmarkCall is a call over loopback, with what the server does.
+// BenchmarkCall measures a call over loopback, including the server.
 func BenchmarkCall(b *testing.B) {
 	s := serve(b, rpc.ServerConfig{}, new(products).service().Inline("Echo"))
 	c := connect(b, rpc.ClientConfig{Addr: s.Addr().String(), Protobuf: true})
@@ -27,7 +27,7 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// BenchmarkRead compares reading a message with and without the limit of its memory, and with a walk through it.
+// BenchmarkRead compares decoding a message without a memory limit, with one, and with a walk through the message.
 func BenchmarkRead(b *testing.B) {
 	in, err := proto.Marshal(product(17))
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	buf.Check() // memory that is used after it was released has other contents
+	buf.Check() // overwrites released memory, so that use after release is detected
 	os.Exit(m.Run())
 }
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for a condition.
 const patience = 30 * time.Second
 
-// The methods of the tests.
+// Methods used by the tests.
 var (
 	find   = protobufrpc.MustMethod[*catalog.FindRequest, *catalog.Product](catalog.File_catalog_proto, "Catalog.Find")
 	echo   = protobufrpc.MustMethod[*catalog.Text, *catalog.Text](catalog.File_catalog_proto, "Catalog.Echo")
@@ -99,15 +99,15 @@ func (p *products) Forget(_ context.Context, req *catalog.Text) (*catalog.Text, 
 	return nil, nil
 }
 
-// The values that calls with a header carry.
+// Metadata of calls with a header.
 var tenant, user = rpc.Meta{Key: "TENANT", Value: "a", Persistent: true}, rpc.Meta{Key: "USER", Value: "b"}
 
-// service returns the service of a handler.
+// service returns the service with p as its handler.
 func (p *products) service() *rpc.Service {
 	return &rpc.Service{Name: "Catalog", Methods: []rpc.Method{find.Handle(p.Find), echo.Handle(p.Echo), forget.Handle(p.Forget)}}
 }
 
-// serve starts a server, and returns it.
+// serve starts a server and returns it.
 func serve(t testing.TB, config rpc.ServerConfig, services ...*rpc.Service) *rpc.Server {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -121,12 +121,12 @@ func serve(t testing.TB, config rpc.ServerConfig, services ...*rpc.Service) *rpc
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_ = s.Shutdown(ctx) // some tests have called it
+		_ = s.Shutdown(ctx) // some tests have already called it
 	})
 	return s
 }
 
-// connect returns a client. Without a timeout, it has one that a slow machine does not reach.
+// connect returns a client. If no timeout is set, it uses one that is long enough for a slow machine.
 func connect(t testing.TB, c rpc.ClientConfig) *rpc.Client {
 	t.Helper()
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Minute)
@@ -138,7 +138,7 @@ func connect(t testing.TB, c rpc.ClientConfig) *rpc.Client {
 	return client
 }
 
-// transports are those that messages of Protobuf have.
+// transports lists the transports that support Protobuf messages.
 var transports = []rpc.Transport{rpc.TTHeader, rpc.TTHeaderFramed, rpc.Framed}
 
 // kindOf returns the kind of the exception in an error, or -1.

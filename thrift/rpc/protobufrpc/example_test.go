@@ -10,10 +10,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/protobufrpc/internal/catalog"
 )
 
-// A method of the .proto file, with its types. Programs have a variable for each.
+// findProduct is a method of the .proto file, with its types. Programs have a variable for each method.
 var findProduct = protobufrpc.MustMethod[*catalog.FindRequest, *catalog.Product](catalog.File_catalog_proto, "Catalog.Find")
 
-// The handler of a method gets a message and returns one.
+// findByID is a handler: it receives a message and returns one.
 func findByID(_ context.Context, req *catalog.FindRequest) (*catalog.Product, error) {
 	if req.GetId() != 17 {
 		return nil, &rpc.StatusError{Code: 404, Message: "there is no such product"}
@@ -21,7 +21,7 @@ func findByID(_ context.Context, req *catalog.FindRequest) (*catalog.Product, er
 	return &catalog.Product{Id: 17, Title: "spoon"}, nil
 }
 
-// A server and a client of package rpc carry messages of Protobuf.
+// A server and a client of package rpc with Protobuf messages.
 func Example() {
 	server, err := rpc.NewServer(rpc.ServerConfig{}, &rpc.Service{Name: "Catalog", Methods: []rpc.Method{findProduct.Handle(findByID)}})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/protobufrpc/internal/catalog"
 )
 
-// message returns a frame with a message of Protobuf.
+// message returns a frame with a Protobuf message.
 func message(kind thrift.MessageType, name string, seq int32, body string) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 4), 0x90010000|uint32(kind))
 	b = append(thrift.AppendString(b, name), 0, 0, 0, 0)
@@ -31,7 +31,7 @@ func message(kind thrift.MessageType, name string, seq int32, body string) []byt
 	return b
 }
 
-// nested returns a product in a product, and so on.
+// nested returns products nested to the given depth.
 func nested(depth int) string {
 	var b []byte
 	for range depth {
@@ -40,7 +40,7 @@ func nested(depth int) string {
 	return string(b)
 }
 
-// hostile are messages that are no products, or take more than 1 MiB.
+// hostile holds messages that are not products, or that need more than 1 MiB.
 var hostile = map[string]string{
 	"a length that exceeds the message": "\x12\xff\xff\xff\xff\x07x",
 	"a length of 64 bits":               "\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
@@ -59,7 +59,8 @@ var hostile = map[string]string{
 	"messages in a map":                 "\x5a\x04\x12\x02\x5a\x00" + strings.Repeat("\x5a\x00", 60_000),
 }
 
-// Messages that are none, or take too much memory, are answered with an exception; the memory that they take is bounded.
+// Invalid messages, and messages that need too much memory, are answered with an exception; the memory that they take
+// is bounded.
 func TestHostileArguments(t *testing.T) {
 	var calls products
 	s := serve(t, rpc.ServerConfig{MaxMemory: 1 << 20}, &rpc.Service{Name: "Catalog", Methods: []rpc.Method{
@@ -92,13 +93,13 @@ func TestHostileArguments(t *testing.T) {
 	if n := s.Stats().Malformed; n != uint64(3*len(hostile)) {
 		t.Errorf("%d of %d calls are malformed", n, 3*len(hostile))
 	}
-	// The server still serves.
+	// The server continues to serve.
 	if got, err := echo.Call(t.Context(), connect(t, rpc.ClientConfig{Addr: s.Addr().String(), Protobuf: true}), &catalog.Text{Text: "x"}); err != nil || got.GetText() != "x" {
 		t.Errorf("after that: %v, %v", got, err)
 	}
 }
 
-// read returns a frame.
+// read reads a frame.
 func read(c net.Conn) ([]byte, error) {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(c, b); err != nil {
@@ -109,7 +110,7 @@ func read(c net.Conn) ([]byte, error) {
 	return b, err
 }
 
-// Heads that cannot be read end the connection, and nothing else.
+// An invalid message header ends only its connection.
 func TestHostileHeads(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, new(products).service())
 	head := func(text string) string { return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text }
@@ -142,7 +143,7 @@ func TestHostileHeads(t *testing.T) {
 	if n := growth(); n > 16<<20 {
 		t.Errorf("hostile heads take %d bytes", n)
 	}
-	// A name without bytes is one that no service has.
+	// No service has a function with an empty name.
 	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,8 @@ func TestHostileHeads(t *testing.T) {
 	}
 }
 
-// answering is a server that answers each call with a message of a type, and counts its connections. It returns its address.
+// answering starts a server that answers each call with a message of the given type and body, and counts its
+// connections. It returns the server's address.
 func answering(t *testing.T, kind thrift.MessageType, body string, connections *atomic.Int64) string {
 	t.Helper()
 	return testkit.Serve(t, func(conn net.Conn, _ int) {
@@ -174,10 +176,10 @@ func answering(t *testing.T, kind thrift.MessageType, body string, connections *
 	}).Addr
 }
 
-// put is a method whose replies are products.
+// put is a method that returns products.
 var put = &protobufrpc.Method[*catalog.Text, *catalog.Product]{Function: rpc.Function{Service: "Catalog", Name: "Put"}}
 
-// Replies that are not products are errors, which say that the call was executed.
+// Replies that are not products cause errors with the outcome Executed.
 func TestHostileReplies(t *testing.T) {
 	for name, body := range hostile {
 		c := connect(t, rpc.ClientConfig{Addr: answering(t, thrift.Reply, body, new(atomic.Int64)), Transport: rpc.Framed, Protobuf: true, MaxMemory: 1 << 20})
@@ -197,7 +199,7 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-// The field that ends an answer of Thrift when the server ends means nothing in a message of Protobuf.
+// The field that announces a shutdown at the end of a Thrift answer has no meaning in a Protobuf message.
 func TestBytesOfTheEndOfAServer(t *testing.T) {
 	var connections atomic.Int64
 	body := "\x4a\x05\x02\x7f\xff\x01\x00"
@@ -212,7 +214,7 @@ func TestBytesOfTheEndOfAServer(t *testing.T) {
 	}
 }
 
-// Exceptions that cannot be read are errors of the call, and end the connection.
+// An exception that cannot be decoded fails the call and ends the connection.
 func TestHostileExceptions(t *testing.T) {
 	for name, body := range map[string]string{
 		"no number":                         "\x08",

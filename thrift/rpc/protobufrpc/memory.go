@@ -10,42 +10,44 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// A message can take much more memory than its encoding: two bytes are an element of a list of structs. So before it is
-// decoded, it is walked through to add up what it needs, unless its size says that this is within the limit.
-// Strings and binaries do not count: they take about as much as in the message.
+// A message can need much more memory than its encoding: two bytes can encode an element of a list of structs. So
+// before a message is decoded, a walk through it adds up the memory that it needs, unless its size implies that the
+// memory is within the limit. Strings and bytes fields do not count, because they need about as much memory as in the
+// message.
 
 const (
 	memoryOfByte = 64
 	memoryFloor  = 4 << 20
 )
 
-// shape is what messages of a type take in memory. It is immutable after shapeOf has returned it, except for known.
+// shape describes the memory needed by messages of a type. It is immutable after shapeOf has returned it, except for
+// known.
 type shape struct {
 	name   protoreflect.FullName
-	size   int // of the struct in Go
+	size   int // size of the Go struct
 	fields map[protowire.Number]field
-	most   int // bytes of memory for a byte of a message, at most, with the messages in it
+	most   int // maximum bytes of memory per byte of a message, including nested messages
 
 	extensible bool
-	known      sync.Map // of protowire.Number to field: extensions that were found
+	known      sync.Map // map from protowire.Number to field: extensions found so far
 }
 
-// field is what an occurrence of a field takes.
+// field describes the memory needed by an occurrence of a field.
 type field struct {
-	each   int            // bytes of memory, without those of the fields of a message; for a list, those of an element
-	packed protowire.Type // of the elements, if one occurrence can have many; otherwise that of bytes
-	inner  *shape         // of a message, or the entry of a map; otherwise nil
+	each   int            // bytes of memory, without the fields of a nested message; for a list, per element
+	packed protowire.Type // type of the elements if one occurrence can have many; otherwise BytesType
+	inner  *shape         // shape of a nested message or a map entry; otherwise nil
 }
 
-// Memory of what is not in a struct.
+// Memory outside of structs.
 const (
 	pointerSize  = 8
-	growth       = 2  // a list that grows has room for as many elements again
-	presenceSize = 24 // what a scalar takes that may be absent
-	extraSize    = 64 // what an extension takes in addition
+	growth       = 2  // a growing list may have twice the capacity that it needs
+	presenceSize = 24 // memory of a scalar with presence
+	extraSize    = 64 // additional memory of an extension
 )
 
-var shapes sync.Map // of reflect.Type to *shape
+var shapes sync.Map // map from reflect.Type to *shape
 
 // shapeOf returns the shape of a message.
 func shapeOf(m protoreflect.Message) *shape {
@@ -62,7 +64,7 @@ func shapeOf(m protoreflect.Message) *shape {
 	return s.(*shape)
 }
 
-// newShape returns the shape of a message, and adds it and those of the messages in it to all.
+// newShape returns the shape of a message. It adds that shape and the shapes of nested messages to all.
 func newShape(m protoreflect.Message, all map[reflect.Type]*shape) *shape {
 	t := reflect.TypeOf(m.Interface())
 	if s := all[t]; s != nil {
@@ -79,7 +81,7 @@ func newShape(m protoreflect.Message, all map[reflect.Type]*shape) *shape {
 	return s
 }
 
-// newField returns a field. empty returns a value of its type.
+// newField returns a field. empty returns an empty value of its type.
 func newField(fd protoreflect.FieldDescriptor, empty func() protoreflect.Value, all map[reflect.Type]*shape) field {
 	isMessage := fd.Message() != nil
 	switch {
@@ -107,7 +109,7 @@ func newField(fd protoreflect.FieldDescriptor, empty func() protoreflect.Value, 
 	return field{packed: protowire.BytesType}
 }
 
-// sizeOf returns the size of the struct that a type points to.
+// sizeOf returns the size of the struct to which a type points.
 func sizeOf(t reflect.Type) int {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -115,7 +117,7 @@ func sizeOf(t reflect.Type) int {
 	return int(t.Size())
 }
 
-// scalarSize returns the size of a value in Go: of a message, that of a pointer.
+// scalarSize returns the size of a Go value; for a message, it is the size of a pointer.
 func scalarSize(fd protoreflect.FieldDescriptor) int {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
@@ -128,7 +130,7 @@ func scalarSize(fd protoreflect.FieldDescriptor) int {
 	return pointerSize
 }
 
-// wireType returns how a value is encoded.
+// wireType returns the wire type of a value.
 func wireType(k protoreflect.Kind) protowire.Type {
 	switch k {
 	case protoreflect.StringKind, protoreflect.BytesKind:
@@ -141,7 +143,7 @@ func wireType(k protoreflect.Kind) protowire.Type {
 	return protowire.VarintType
 }
 
-// ownMost returns how many bytes of memory a byte of the message takes at most, without those of the messages in it.
+// ownMost returns the maximum bytes of memory per byte of the message, without nested messages.
 func (s *shape) ownMost() (most int) {
 	if s.extensible {
 		return math.MaxInt32
@@ -161,7 +163,7 @@ func (s *shape) ownMost() (most int) {
 	return most
 }
 
-// check returns an error if the message b would take more memory than allowed.
+// check returns an error if the message b would need more memory than allowed.
 func (s *shape) check(b []byte, maxMemory int) error {
 	if maxMemory <= 0 {
 		maxMemory = memoryFloor + memoryOfByte*min(len(b), (math.MaxInt-memoryFloor)/memoryOfByte)
@@ -174,14 +176,15 @@ func (s *shape) check(b []byte, maxMemory int) error {
 		return nil
 	}
 	w := walk{left}
-	_, err := w.message(s, b, 0, 2*mostDepth) // entries of maps count, too
+	_, err := w.message(s, b, 0, 2*mostDepth) // map entries also count as a level
 	return err
 }
 
-// walk adds up what a message takes.
-type walk struct{ left int } // bytes of memory
+// walk adds up the memory that a message needs.
+type walk struct{ left int } // remaining bytes of memory
 
-// message passes a message, which ends with b or, if group is not 0, with the end of that group. It returns its size.
+// message walks through a message, which ends at the end of b or, if group is not 0, at the end of that group. It
+// returns the size of the message.
 func (w *walk) message(s *shape, b []byte, group protowire.Number, depth int) (size int, err error) {
 	if depth == 0 {
 		return 0, errDeep
@@ -227,7 +230,7 @@ func (w *walk) message(s *shape, b []byte, group protowire.Number, depth int) (s
 	return size, nil
 }
 
-// field returns a field, or an extension. A field that is not known takes nothing.
+// field returns a field or an extension. An unknown field needs no memory.
 func (s *shape) field(number protowire.Number) field {
 	f, ok := s.fields[number]
 	if ok || !s.extensible {
@@ -246,7 +249,7 @@ func (s *shape) field(number protowire.Number) field {
 	return f
 }
 
-// elements returns how many elements an occurrence of a field has.
+// elements returns the number of elements in an occurrence of a field.
 func (f *field) elements(kind protowire.Type, b []byte) int {
 	if kind != protowire.BytesType || f.packed == protowire.BytesType {
 		return 1

@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/protobufrpc/internal/catalog"
 )
 
-// need returns what the walk adds up for a message.
+// need returns the memory that the walk adds up for a message.
 func need(m proto.Message, b []byte) (int, error) {
 	s := shapeOf(m.ProtoReflect())
 	w := walk{math.MaxInt}
@@ -24,7 +24,7 @@ func need(m proto.Message, b []byte) (int, error) {
 	return math.MaxInt - w.left + s.size, err
 }
 
-// What the walk adds up is about what the messages take, for messages that take much more than their bytes.
+// For messages that need much more memory than their bytes, the walk's result is close to the memory that they take.
 func TestNeededMemory(t *testing.T) {
 	const n = 100_000
 	distinct := func(number protowire.Number, entry func(b []byte, i uint64) []byte) string {
@@ -70,7 +70,7 @@ func TestNeededMemory(t *testing.T) {
 	}
 }
 
-// The limit is exact, whether the walk is needed or not.
+// The limit is exact, with and without the walk.
 func TestLimitOfMemory(t *testing.T) {
 	b := []byte(strings.Repeat("\x2a\x02\x1a\x00", 1000))
 	needed, err := need(new(catalog.Product), b)
@@ -88,7 +88,7 @@ func TestLimitOfMemory(t *testing.T) {
 	if err := m.ReadProtobuf(nil, 1); !errors.Is(err, ErrMemory) { // not even the empty message
 		t.Error(err)
 	}
-	// By default, 4 MiB and 64 times the size of the message.
+	// By default, the limit is 4 MiB plus 64 times the size of the message.
 	s := shapeOf(m.Value.ProtoReflect())
 	each := s.fields[5].each
 	n := 1 + (memoryFloor-s.size)/(each-2*memoryOfByte)
@@ -100,7 +100,7 @@ func TestLimitOfMemory(t *testing.T) {
 	}
 }
 
-// A result is a new message for each reply.
+// Each reply gets a new message.
 func TestReadingMakesANewMessage(t *testing.T) {
 	var m Message[*catalog.Text]
 	if err := m.ReadProtobuf([]byte("\x0a\x01a"), 0); err != nil {
@@ -112,13 +112,13 @@ func TestReadingMakesANewMessage(t *testing.T) {
 	}
 }
 
-// Messages of other kinds: types that contain each other, and extensions that a program knows.
+// Other kinds of messages: mutually recursive types, and extensions that the program knows.
 func TestShapes(t *testing.T) {
 	v, err := structpb.NewValue(map[string]any{"a": []any{1.5, "x", nil, map[string]any{"b": true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An option of a file, which is an extension.
+	// A file option, which is an extension.
 	for _, m := range []proto.Message{v, &descriptorpb.FileDescriptorProto{Options: &descriptorpb.FileOptions{}}} {
 		b, err := proto.Marshal(m)
 		if err != nil {
@@ -129,11 +129,12 @@ func TestShapes(t *testing.T) {
 		}
 	}
 	if most := shapeOf((&descriptorpb.FileOptions{}).ProtoReflect()).most; most != math.MaxInt32 {
-		t.Errorf("a message with extensions takes %d bytes for a byte, at most", most)
+		t.Errorf("a message with extensions needs at most %d bytes per byte", most)
 	}
 }
 
-// What a message takes by the walk is never more than its size says, and what the library reads the walk can pass.
+// The walk's result never exceeds the bound derived from the size, and the walk accepts every message that the library
+// accepts.
 func FuzzNeededMemory(f *testing.F) {
 	f.Add([]byte("\x2a\x02\x1a\x00\x3a\x03\x01\x02\x03\x5a\x04\x08\x01\x12\x00"))
 	f.Add([]byte("\x0b\x0c\x52\x08\x00\x00\x00\x00\x00\x00\x00\x00\x22\x0b\x0a\x00\x11\x00\x00\x00\x00\x00\x00\x00\x00"))
@@ -141,10 +142,10 @@ func FuzzNeededMemory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n, err := need(new(catalog.Product), b)
 		if err == nil && n > s.size+s.most*len(b) {
-			t.Errorf("%d bytes take %d; at most %d for each were expected", len(b), n, s.most)
+			t.Errorf("%d bytes need %d; expected at most %d per byte", len(b), n, s.most)
 		}
 		if bad := (proto.UnmarshalOptions{RecursionLimit: mostDepth}).Unmarshal(b, new(catalog.Product)); bad == nil && err != nil {
-			t.Errorf("the library reads the message; the walk: %v", err)
+			t.Errorf("the library accepts the message; the walk: %v", err)
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/protobufrpc/internal/catalog"
 )
 
-// Results, statuses and other errors arrive as such, with each transport.
+// Results, statuses and other errors keep their type, with each transport.
 func TestCalls(t *testing.T) {
 	h := new(products)
 	s := serve(t, rpc.ServerConfig{}, h.service())
@@ -41,7 +41,7 @@ func TestCalls(t *testing.T) {
 					t.Errorf("%s: %v", how, err)
 				}
 			}
-			// The text of an exception is always one that other libraries read.
+			// Other libraries can always decode the text of an exception.
 			if _, err := echo.Call(t.Context(), client, &catalog.Text{Text: "invalid"}); err == nil || !strings.Contains(err.Error(), "not UTF-8: \uFFFD") {
 				t.Errorf("a text that is not UTF-8: %q", err)
 			}
@@ -52,7 +52,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// noAnswer is the kind of the exception of a server that closes the connection instead.
+// noAnswer stands for a server that closes the connection instead of sending an exception.
 const noAnswer = -1
 
 // callEverything makes calls that each server answers. unknown is the kind of the exception for an unknown method.
@@ -112,7 +112,7 @@ func callEverything(t *testing.T, c rpc.Caller, header bool, unknown int32) {
 	short, cancel := context.WithTimeout(ctx, time.Nanosecond)
 	defer cancel()
 	if _, err := echo.Call(short, c, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a call without time: %v", err)
+		t.Errorf("a call whose deadline has passed: %v", err)
 	}
 }
 
@@ -125,7 +125,7 @@ func forgotten(ctx context.Context, c rpc.Caller) (n int, err error) {
 	return n, err
 }
 
-// callWithHeader makes calls that need the header.
+// callWithHeader makes calls that need a header.
 func callWithHeader(t *testing.T, c rpc.Caller) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(rpc.WithMeta(t.Context(), tenant, user), time.Minute)
@@ -169,20 +169,20 @@ func TestThriftAndProtobuf(t *testing.T) {
 		// A client with the other format sends nothing.
 		_, err := find.Call(ctx, binary, nil)
 		if slipstream.OutcomeOf(err) != slipstream.NotSent || !errors.As(err, new(*rpc.InvalidCallError)) {
-			t.Errorf("%v: Protobuf by a client of Thrift: %v", transport, err)
+			t.Errorf("%v: Protobuf with a Thrift client: %v", transport, err)
 		}
 		if _, err = calc.NewClockClient(messages).Now(ctx); slipstream.OutcomeOf(err) != slipstream.NotSent || !errors.As(err, new(*rpc.InvalidCallError)) {
-			t.Errorf("%v: Thrift by a client of Protobuf: %v", transport, err)
+			t.Errorf("%v: Thrift with a Protobuf client: %v", transport, err)
 		}
-		// A function that has the other format.
+		// A function with the other format.
 		f := &rpc.Function{Service: "Catalog", Name: "Echo"}
 		err = binary.Call(ctx, rpc.Invocation{Service: "Catalog", Function: f, Args: &calc.ClockEchoArgs{Text: "x"}, Result: new(calc.ClockEchoResult)})
 		if kindOf(err) != thrift.ProtocolError || !strings.Contains(err.Error(), protobufrpc.ErrThrift.Error()) {
-			t.Errorf("%v: a method of Protobuf by Thrift: %v", transport, err)
+			t.Errorf("%v: a Protobuf method called with Thrift: %v", transport, err)
 		}
 		now := &protobufrpc.Method[*catalog.Text, *catalog.Text]{Function: rpc.Function{Service: "Clock", Name: "now"}}
-		if _, err := now.Call(ctx, messages, nil); kindOf(err) != thrift.ProtocolError || !strings.Contains(err.Error(), "takes those of Thrift") {
-			t.Errorf("%v: a function of Thrift by Protobuf: %v", transport, err)
+		if _, err := now.Call(ctx, messages, nil); kindOf(err) != thrift.ProtocolError || !strings.Contains(err.Error(), "expects a Thrift message") {
+			t.Errorf("%v: a Thrift function called with Protobuf: %v", transport, err)
 		}
 		<-reports
 		<-reports
@@ -195,20 +195,20 @@ func (clock) Now(context.Context) (int64, error) { return 17, nil }
 
 func (clock) Echo(_ context.Context, text string) (string, error) { return "clock: " + text, nil }
 
-// Protobuf needs a frame, and has none of what is in the head of messages of Thrift only.
+// Protobuf needs a frame, and does not support the features of Thrift message headers.
 func TestConfigurationsWithoutProtobuf(t *testing.T) {
 	for _, c := range []rpc.ClientConfig{{Transport: rpc.Buffered}, {Compact: true}, {Transport: rpc.Framed, Multiplexed: true}} {
 		c.Addr, c.Protobuf = "127.0.0.1:1", true
 		if client, err := rpc.NewClient(c); err == nil {
 			client.Close()
 			t.Errorf("%+v was accepted", c)
-		} else if !strings.Contains(err.Error(), "expected TTHeader or Framed") {
+		} else if !strings.Contains(err.Error(), "use TTHeader or Framed") {
 			t.Error(err)
 		}
 	}
 }
 
-// A method is what the file declares.
+// The method must match its declaration in the file.
 func TestMustMethod(t *testing.T) {
 	if !find.Idempotent || echo.Idempotent || find.Service != "Catalog" || find.Name != "Find" {
 		t.Errorf("%+v, %+v", &find.Function, &echo.Function)
@@ -233,7 +233,7 @@ func TestMustMethod(t *testing.T) {
 	}
 }
 
-// slow delays the first attempt until there was a second one.
+// slow delays the first attempt until there has been a second one.
 type slow struct {
 	rpc.Caller
 	first  sync.Once
@@ -252,7 +252,7 @@ func (s *slow) Call(ctx context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// The two attempts of a hedged call have results of their own, and the callers around a client find the messages.
+// The two attempts of a hedged call have separate results, and callers that wrap a client can access the messages.
 func TestCallersAroundClients(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, new(products).service())
 	client := connect(t, rpc.ClientConfig{Addr: s.Addr().String(), Protobuf: true})
@@ -281,7 +281,7 @@ func TestCallersAroundClients(t *testing.T) {
 	}
 }
 
-// Calls in progress are answered when the server ends.
+// Calls in progress are answered when the server shuts down.
 func TestShutdown(t *testing.T) {
 	for _, transport := range transports {
 		h := &products{gate: make(chan struct{})}

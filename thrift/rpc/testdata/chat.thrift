@@ -1,4 +1,4 @@
-// Services with streams, for the tests of package rpc.
+// A streaming service for the tests of package rpc.
 namespace go chat
 
 struct Message {

@@ -1,9 +1,9 @@
-// A server or a client of calc.thrift with the library of Apache Thrift for Node.js, for foreign_test.go.
+// A server or client for calc.thrift with Apache Thrift's Node.js library, used by foreign_test.go.
 //
 //     node apache.js server PORT TRANSPORT PROTOCOL KIND
 //     node apache.js client PORT TRANSPORT PROTOCOL
 //
-// GENERATED is the folder with the code that the compiler has generated; NODE_PATH has the library.
+// GENERATED is the directory with the generated code; NODE_PATH contains the library.
 "use strict";
 
 const assert = require("assert");
@@ -27,7 +27,7 @@ function serve(port, transport, protocol) {
         result(new types.Overflow({ what: String(sum) }));
         return;
       }
-      // Every other answer is late, so answers overtake each other.
+      // Every other answer is delayed, so answers overtake each other.
       if (sum % 2) setTimeout(() => result(null, sum), 1);
       else result(null, sum);
     },
@@ -56,7 +56,7 @@ function serve(port, transport, protocol) {
 async function call(port, transport, protocol) {
   const connection = thrift.createConnection("127.0.0.1", port, options(transport, protocol));
   const c = thrift.createClient(Calculator, connection);
-  const sums = await Promise.all([...Array(100).keys()].map((i) => c.add(i, 1))); // together
+  const sums = await Promise.all([...Array(100).keys()].map((i) => c.add(i, 1))); // concurrently
   assert.deepStrictEqual(sums, [...Array(100).keys()].map((i) => i + 1));
   await assert.rejects(c.add(2 ** 31 - 1, 1), (e) => e instanceof types.Overflow && e.what === "2147483648");
   const p = await c.move(new types.Point({ x: 1, y: 1, note: "n", blob: Buffer.from("blob") }), [new types.Point({ x: 2, y: 3 })]);

@@ -1,9 +1,9 @@
-"""A server or a client of calc.thrift with the Python library of Apache Thrift, for foreign_test.go.
+"""A server or client for calc.thrift with Apache Thrift's Python library, used by foreign_test.go.
 
     apache.py server PORT TRANSPORT PROTOCOL KIND
     apache.py client PORT TRANSPORT PROTOCOL
 
-PYTHONPATH has the code that the compiler has generated.
+PYTHONPATH contains the generated code.
 """
 
 import sys

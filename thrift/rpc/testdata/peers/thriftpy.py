@@ -1,9 +1,9 @@
-"""A server or a client of calc.thrift with thriftpy2, for foreign_test.go.
+"""A server or client for calc.thrift with thriftpy2, used by foreign_test.go.
 
     thriftpy.py server PORT TRANSPORT PROTOCOL KIND
     thriftpy.py client PORT TRANSPORT PROTOCOL
 
-IDL names calc.thrift.
+IDL is the path of calc.thrift.
 """
 
 import os
@@ -59,7 +59,7 @@ class Handler:
             self.forgotten += id
 
     def fail(self, how):
-        # An exception that the function does not declare closes the connection of this library without an answer.
+        # After an undeclared exception, this library closes the connection without an answer.
         raise TApplicationException(TApplicationException.INTERNAL_ERROR, how)
 
 

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// A server or a client of catalog.proto with Kitex, for foreign_test.go:
+// A Kitex server or client for catalog.proto, used by foreign_test.go:
 //
 //	kitex server PORT KIND
 //	kitex client PORT TRANSPORT
@@ -54,7 +54,7 @@ func main() {
 }
 
 type handler struct {
-	catalog.Catalog // for streams, which are not called
+	catalog.Catalog // for streaming methods, which are not called
 
 	forgotten atomic.Int64
 }
@@ -90,7 +90,7 @@ func (h *handler) Echo(ctx context.Context, req *catalog.Text) (*catalog.Text, e
 		return nil, kerrors.NewBizStatusErrorWithExtra(7, text, map[string]string{"a": "b"})
 	case "forgotten":
 		return &catalog.Text{Text: fmt.Sprint(h.forgotten.Load())}, nil
-	case "header": // what came with the call, and how many milliseconds it may take
+	case "header": // the metadata and the remaining milliseconds of the call
 		tenant, _ := metainfo.GetPersistentValue(ctx, "TENANT")
 		user, _ := metainfo.GetValue(ctx, "USER")
 		return &catalog.Text{Text: fmt.Sprint(tenant, " ", user, " ", rpcinfo.GetRPCInfo(ctx).Config().RPCTimeout().Milliseconds())}, nil
@@ -103,7 +103,8 @@ func (h *handler) Forget(_ context.Context, req *catalog.Text) (*catalog.Text, e
 	return nil, nil
 }
 
-// info returns the service, whose method Forget is oneway: Kitex has such methods of Protobuf, and its tool generates none.
+// info describes the service. Its method Forget is oneway: Kitex supports oneway Protobuf methods, but its tool does
+// not generate them.
 func info() *serviceinfo.ServiceInfo {
 	s := service.NewServiceInfo()
 	m := s.Methods["Forget"]
@@ -223,7 +224,7 @@ func callMissing(ctx context.Context, options []client.Option) error {
 	return nil
 }
 
-// callWithHeader makes calls that need the header.
+// callWithHeader makes calls that need a header.
 func callWithHeader(ctx context.Context, c caller) error {
 	text, err := c.echo(metainfo.WithValue(metainfo.WithPersistentValue(ctx, "TENANT", "a"), "USER", "b"), "header")
 	if err != nil {
@@ -231,7 +232,7 @@ func callWithHeader(ctx context.Context, c caller) error {
 	}
 	left := 0
 	if _, err := fmt.Sscanf(text, "a b %d", &left); err != nil || left <= 0 || left > 60_000 {
-		return fmt.Errorf("the server has received %q", text)
+		return fmt.Errorf("the server received %q", text)
 	}
 	_, err = c.echo(ctx, "status sold out")
 	status, ok := kerrors.FromBizStatusError(err)

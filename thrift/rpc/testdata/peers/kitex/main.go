@@ -1,12 +1,12 @@
 //go:build ignore
 
-// A server or a client of calc.thrift with Kitex, for foreign_test.go:
+// A Kitex server or client for calc.thrift, used by foreign_test.go:
 //
 //	kitex server PORT TRANSPORT PROTOCOL KIND [LEDGER]
 //	kitex client PORT TRANSPORT PROTOCOL
 //	kitex load PORT TRANSPORT CONNECTIONS OUTCOMES
 //
-// KIND is default, mux for a server that answers in any order, or bare for one without the handler of headers.
+// KIND is default, mux for a server that answers in any order, or bare for a server without the header handler.
 // CONNECTIONS is pool or mux; the file OUTCOMES gets a line for each call. The test generates the package gen/calc and
 // builds the program.
 package main
@@ -63,10 +63,10 @@ func main() {
 
 type handler struct {
 	forgotten atomic.Int64
-	ledger    *os.File // nil if there is none
+	ledger    *os.File // may be nil
 }
 
-// note writes a line into the ledger for a call that is executed.
+// note writes a line to the ledger for an executed call.
 func (h *handler) note(kind string, id any) error {
 	if h.ledger == nil {
 		return nil
@@ -100,7 +100,7 @@ func (h *handler) Echo(ctx context.Context, text string) (string, error) {
 	switch text {
 	case "forgotten":
 		return fmt.Sprint(h.forgotten.Load()), nil
-	case "header": // what came with the call, and how many milliseconds it may take
+	case "header": // the metadata and the remaining milliseconds of the call
 		tenant, _ := metainfo.GetPersistentValue(ctx, "TENANT")
 		user, _ := metainfo.GetValue(ctx, "USER")
 		return fmt.Sprint(tenant, " ", user, " ", rpcinfo.GetRPCInfo(ctx).Config().RPCTimeout().Milliseconds()), nil
@@ -165,7 +165,7 @@ var transports = map[string]transport.Protocol{
 func call(addr, format string) error {
 	options := []client.Option{client.WithHostPorts(addr), client.WithTransportProtocol(transports[format]), client.WithRPCTimeout(time.Minute)}
 	header := strings.HasPrefix(format, "ttheader")
-	if header { // other formats are not multiplexed
+	if header { // other formats do not support multiplexing
 		options = append(options, client.WithMetaHandler(transmeta.ClientTTHeaderHandler))
 		if err := callWith(append(slices.Clone(options), client.WithMuxConnection(1)), header); err != nil {
 			return fmt.Errorf("multiplexed: %w", err)
@@ -241,7 +241,7 @@ func callWith(options []client.Option, header bool) error {
 	return nil
 }
 
-// callWithHeader makes calls that need the header.
+// callWithHeader makes calls that need a header.
 func callWithHeader(ctx context.Context, c calculator.Client) error {
 	ctx = metainfo.WithValue(metainfo.WithPersistentValue(ctx, "TENANT", "a"), "USER", "b")
 	text, err := c.Echo(ctx, "header")
@@ -250,7 +250,7 @@ func callWithHeader(ctx context.Context, c calculator.Client) error {
 	}
 	left := 0
 	if _, err := fmt.Sscanf(text, "a b %d", &left); err != nil || left <= 0 || left > 60_000 {
-		return fmt.Errorf("the server has received %q", text)
+		return fmt.Errorf("the server received %q", text)
 	}
 	err = c.Fail(ctx, "status sold out")
 	status, ok := kerrors.FromBizStatusError(err)
@@ -277,8 +277,8 @@ func kindOf(err error) int32 {
 	return -1
 }
 
-// load makes calls until SIGTERM, by eight callers, and writes what came of each: "add 7" for one that was answered, and
-// the error after that for one that was not.
+// load makes calls from eight goroutines until SIGTERM, and writes the outcome of each call: "add 7" for an answered
+// call, followed by the error for a failed one.
 func load(addr, format, connections, file string) error {
 	out, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -301,7 +301,7 @@ func load(addr, format, connections, file string) error {
 	defer stop()
 	var all sync.WaitGroup
 	for i := range int32(8) {
-		// It ends with ctx, and load waits for it.
+		// ctx ends it, and load waits for it.
 		all.Go(func() {
 			for id := i << 22; ctx.Err() == nil; id++ {
 				sum, err := c.Add(context.Background(), id, 1)

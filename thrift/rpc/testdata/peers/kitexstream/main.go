@@ -1,12 +1,12 @@
 //go:build ignore
 
-// A server or a client of chat.thrift with the streams of Kitex, for streamforeign_test.go:
+// A Kitex streaming server or client for chat.thrift, used by streamforeign_test.go:
 //
 //	kitex server PORT
 //	kitex client PORT
 //
-// The test generates the package gen/chat and builds the program. A server writes a line for each handler that
-// has ended because its client has ended the stream.
+// The test generates the package gen/chat and builds the program. The server writes a line for each handler that ended
+// because its client ended the stream.
 package main
 
 import (
@@ -123,7 +123,7 @@ func serve(addr string) error {
 	return service.NewServer(new(handler), server.WithListener(l)).Run()
 }
 
-// sizes are those of messages.
+// sizes holds the sizes of messages.
 var sizes = []int{0, 1, 100, 1 << 10, 60 << 10, 70 << 10, 200 << 10, 10}
 
 func call(addr string) error {
@@ -139,7 +139,7 @@ func call(addr string) error {
 			return fmt.Errorf("test %d: %w", i, err)
 		}
 	}
-	for range runtime.GOMAXPROCS(0) { // as many as there are connections: all resets were received when it is answered
+	for range runtime.GOMAXPROCS(0) { // once per connection: when these are answered, all resets have been received
 		if err := talk(context.Background(), c); err != nil {
 			return fmt.Errorf("talk: %w", err)
 		}
