@@ -50,7 +50,7 @@ html_use_index = False
 navigation = {
     "README": {
         "Tutorials": ["docs/tutorial-postgres", "docs/tutorial-redis", "docs/tutorial-thrift", "docs/tutorial-profiling"],
-        "Guides": ["docs/THRIFT", "docs/BENCH", "docs/MIGRATION", "docs/MIGRATION-TARANTOOL", "docs/MIGRATION-THRIFT"],
+        "Guides": ["docs/THRIFT", "docs/BENCH", "docs/bench-flags", "docs/MIGRATION", "docs/MIGRATION-TARANTOOL", "docs/MIGRATION-THRIFT"],
         "Operation": ["docs/OPERATIONS", "docs/SECURITY", "deploy/README"],
         "Background": ["docs/DESIGN", "docs/PERFORMANCE", "bench/README", "docs/articles"],
         "Project": ["CHANGELOG", "MIGRATION", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT"],
