@@ -92,7 +92,7 @@ func (a anything) value(ctx context.Context, p lib.TProtocol, t lib.TType) error
 }
 
 func (a anything) elements(ctx context.Context, p lib.TProtocol, n int, types ...lib.TType) error {
-	_ = make([]any, 0, n) // generated code does so
+	_ = make([]any, 0, n) // as generated code does
 	for range n {
 		for _, t := range types {
 			if err := a.value(ctx, p, t); err != nil {
@@ -197,7 +197,7 @@ func TestSizesThatACallerPassesAreChecked(t *testing.T) {
 	}
 }
 
-// The nesting of values in another protocol is bounded, even if they contain no struct.
+// The nesting depth of values in another protocol is limited, even without structs.
 func TestDepthOfAWrappedStructIsLimited(t *testing.T) {
 	for name, in := range map[string][]byte{
 		"lists":   append([]byte{thrift.TypeList, 0, 99}, bytes.Repeat([]byte{thrift.TypeList, 0, 0, 0, 1}, 100_000)...),
@@ -212,7 +212,7 @@ func TestDepthOfAWrappedStructIsLimited(t *testing.T) {
 	}
 }
 
-// A struct that is read from another protocol takes at most MaxMemory.
+// Reading a struct from another protocol takes at most MaxMemory.
 func TestMemoryOfAWrappedStructIsLimited(t *testing.T) {
 	buffer := lib.NewTMemoryBuffer()
 	buffer.Write((&shop.Order{Codes: make([]int64, 100_000)}).AppendCompact(nil))
@@ -243,7 +243,7 @@ func FuzzProtocol(f *testing.F) {
 		if err == nil && (skipErr != nil || len(from.Bytes()) != len(skipped.Bytes())) {
 			t.Fatalf("%x: %v: %d bytes are left, and %d when it is skipped", b, skipErr, len(from.Bytes()), len(skipped.Bytes()))
 		}
-		// Skip does not check values of fixed size, such as numbers that are too large.
+		// Skip does not check the values of numbers.
 		if err != nil && skipErr == nil && !compact {
 			t.Fatalf("%x was skipped, but %v", b, err)
 		}

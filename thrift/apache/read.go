@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// pass moves to the next offset, or returns an error if next is a code.
+// pass advances to the offset next, or returns an error if next is a code.
 func (p *Protocol) pass(next int) error {
 	if next < 0 {
 		return failure(next, p.off)
@@ -84,7 +84,7 @@ func (p *Protocol) ReadMapBegin(context.Context) (k, v lib.TType, size int, err 
 		if _, n := binary.Uvarint(b); n > 0 && n < len(b) {
 			k, v = fromCompact(b[n]>>4), fromCompact(b[n]&15)
 			size, next = p.reader.CompactCountMap(p.buf, p.off, b[n]>>4, b[n]&15)
-		} else { // It is incomplete, or has no entries or too many of them.
+		} else { // The head is incomplete, or the map has no entries or too many.
 			size, next = p.reader.CompactCountMap(p.buf, p.off, 0, 0)
 		}
 		if size == 0 {
@@ -216,7 +216,7 @@ func (p *Protocol) ReadString(context.Context) (string, error) {
 	return string(text), err
 }
 
-// ReadBinary implements TProtocol. The result is a copy, and not nil.
+// ReadBinary implements TProtocol. The result is a copy and never nil.
 func (p *Protocol) ReadBinary(context.Context) ([]byte, error) {
 	text, err := p.readText()
 	if err != nil {

@@ -72,8 +72,7 @@ func TestApacheClientOfOurServer(t *testing.T) {
 	}
 }
 
-// Clients of the library skip the field with which answers announce that the server is shutting
-// down.
+// Clients of the library skip the field in replies that announces the shutdown of the server.
 func TestApacheClientOfAServerThatEnds(t *testing.T) {
 	s, err := rpc.NewServer(rpc.ServerConfig{DrainGrace: time.Hour}, calc.NewCalculatorService(calculator{}))
 	if err != nil {
@@ -96,7 +95,7 @@ func TestApacheClientOfAServerThatEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Shutdown(ctx) }() // ends with ctx
+	go func() { ended <- s.Shutdown(ctx) }() // ends when ctx is done
 	for {                                    // until it no longer listens
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
@@ -188,7 +187,7 @@ func TestOurClientOfApacheServer(t *testing.T) {
 					if st := client.Stats(); st.AnyOrder || st.Failed+st.Cancelled > 0 {
 						t.Errorf("any order %v, %d failed, %d canceled", st.AnyOrder, st.Failed, st.Cancelled)
 					}
-					client.Close() // Stop waits for clients
+					client.Close() // Stop waits for clients to disconnect
 					if err := server.Stop(); err != nil {
 						t.Error(err)
 					}
@@ -245,7 +244,7 @@ func callApache(t *testing.T, c *calc.CalculatorClient, forgotten *atomic.Int64)
 	}
 	err := c.Fail(t.Context(), "x") // the server does not have the function
 	if e, ok := errors.AsType[*thrift.ApplicationException](err); !ok || e.Kind != thrift.UnknownMethod {
-		t.Errorf("an unknown function: %v", err)
+		t.Errorf("calling an unknown function: %v", err)
 	}
 	for deadline := time.Now().Add(time.Minute); forgotten.Load() < 3000; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -26,7 +26,7 @@ func TestServerAndClientOfApacheThrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			transports := lib.NewTFramedTransportFactoryConf(lib.NewTTransportFactory(), config)
 			if name == "header" {
-				transports = lib.NewTTransportFactory() // it has its own frames
+				transports = lib.NewTTransportFactory() // the header protocol has its own frames
 			}
 			listener, err := lib.NewTServerSocket("127.0.0.1:0")
 			if err == nil {
@@ -85,8 +85,8 @@ func call(t *testing.T, addr net.Addr, transports lib.TTransportFactory, protoco
 	}
 }
 
-// A TStruct passed by the library of Apache Thrift is read back unchanged in all of its protocols
-// that do not need to know which strings are binary.
+// A Struct is unchanged after the library of Apache Thrift has written and read it, in all of its
+// protocols that do not distinguish strings from binaries.
 func TestWrappedStructsInProtocolsOfApacheThrift(t *testing.T) {
 	ctx := context.Background()
 	want := &shop.Numbers{ABool: true, AnI8: -1, AnI16: 300, AnI32: -70000, AnI64: 1 << 40, ADouble: 2.5, AUUID: thrift.UUID{1, 15: 2}, AString: "é", ABinary: []byte("\xff")}

@@ -11,21 +11,22 @@ import (
 )
 
 // Struct is a TStruct with a generated struct. With a Protocol it calls the methods of the struct.
-// For any other TProtocol it encodes the struct in the Binary protocol and copies that field by
-// field: the encoding contains the types of all values, so neither a table nor reflection is
-// needed, and copying works the same way in both directions. The encoding does not contain names or
-// say which strings are binary, so protocols that need to know this (JSON) are refused. Values read
-// from another protocol may take at most MaxMemory in the Binary protocol before they are decoded.
+// For any other TProtocol it encodes the struct in the Binary protocol and copies the encoding
+// field by field: the encoding contains the types of all values, so neither a table nor reflection
+// is needed, and copying works the same way in both directions. The encoding neither contains names
+// nor distinguishes binaries from strings, so protocols that need these (JSON) are rejected. Values
+// that are read from another protocol may take at most MaxMemory in the Binary protocol before they
+// are decoded.
 //
-// vet mistakes ReadByte and WriteByte for the methods of package io; make check-vet disables that
-// check for the module.
+// vet mistakes ReadByte and WriteByte for the methods of the interfaces in package io; make
+// check-vet disables that check for the module.
 
 // Struct is a TStruct that holds a generated struct. With a [Protocol], it uses the methods of the
 // struct. With any other TProtocol, it passes the fields one by one, without their names.
 //
 // All strings are written with WriteBinary and read with ReadBinary, which Apache's implementations of
 // the Binary and Compact protocols do not distinguish from the methods for strings. Its JSON
-// protocols do, and are refused.
+// protocols do, and are rejected.
 type Struct struct {
 	// V is the struct. When it is read, fields that are missing in the message keep their values.
 	V thrift.Struct
@@ -38,16 +39,16 @@ type Struct struct {
 
 var _ lib.TStruct = (*Struct)(nil)
 
-// Wrap returns a Struct with v, which is a pointer to a generated struct.
+// Wrap returns a Struct that holds v, a pointer to a generated struct.
 func Wrap(v thrift.Struct) *Struct { return &Struct{V: v} }
 
 // errUnsupported returns the error for a protocol in which structs cannot be written.
 func errUnsupported(p lib.TProtocol) error {
 	return lib.NewTProtocolExceptionWithType(lib.NOT_IMPLEMENTED,
-		fmt.Errorf("apache: %T needs to know which strings are binary; expected the Binary or the Compact protocol", p))
+		fmt.Errorf("apache: %T distinguishes strings from binaries; expected the Binary or the Compact protocol", p))
 }
 
-// tellsBinaries reports whether strings and binaries differ in a protocol.
+// tellsBinaries reports whether a protocol distinguishes strings from binaries.
 func tellsBinaries(p lib.TProtocol) bool {
 	switch p.(type) {
 	case *lib.TJSONProtocol, *lib.TSimpleJSONProtocol:
@@ -125,11 +126,11 @@ func (p *Protocol) readStruct(r *thrift.Reader, v thrift.Struct) error {
 	return err
 }
 
-// maxDepth is the maximum nesting depth of structs and containers that a copier passes. It is twice
+// maxDepth is the maximum nesting depth of structs and containers that a copier copies. It is twice
 // the limit for structs, because the readers of package thrift do not count all containers.
 const maxDepth = 2 * thrift.MaxDepth
 
-// copier passes a struct from one protocol to another one.
+// copier copies a struct from one protocol to another.
 type copier struct {
 	ctx      context.Context
 	from, to lib.TProtocol
@@ -219,7 +220,7 @@ func (c *copier) value(t lib.TType) {
 	}
 }
 
-// elements passes n elements, or entries of two types.
+// elements copies n elements of a type, or n entries of two types.
 func (c *copier) elements(n int, types ...lib.TType) {
 	c.inner(func() {
 		for range n {
@@ -232,7 +233,7 @@ func (c *copier) elements(n int, types ...lib.TType) {
 	})
 }
 
-// inner passes a value one level deeper.
+// inner calls f one level deeper.
 func (c *copier) inner(f func()) {
 	if c.depth++; c.depth > maxDepth {
 		c.check(failure(thrift.CodeDeep, c.own.off))
@@ -242,7 +243,7 @@ func (c *copier) inner(f func()) {
 	c.depth--
 }
 
-// pass passes a scalar or a string.
+// pass copies a scalar or a string.
 func pass[T any](c *copier, read func(context.Context) (T, error), write func(context.Context, T) error) {
 	v, err := read(c.ctx)
 	if c.check(err) {
