@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// The benchmarks measure bytes of payload. Buffers begin 5 bytes after a multiple of 64, as the
-// elements of a list do after its header in an aligned buffer.
+// The benchmarks report bytes of payload. Buffers begin 5 bytes after a multiple of 64, like the
+// elements of a list after its header in an aligned buffer.
 
-// benchmark measures work with lists of several lengths, with every implementation. "each" is a
-// plain loop in the benchmark.
+// benchmark measures every implementation with lists of several lengths. "each" is a plain loop in
+// the benchmark.
 func benchmark[E any](b *testing.B, width int, kernel, each func(buf []byte, elements []E)) {
 	for _, n := range []int{1, 2, 4, 7, 8, 16, 64, 1024, 131072, 2 << 20} {
 		buf := aligned(8 + n*width)[5 : 5+n*width]

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// GetBool reads len(dst) elements of 1 byte each from src. The byte 0 is false, all others are true.
+// GetBool reads len(dst) elements of 1 byte each from src. The byte 0 is false; all others are
+// true.
 func GetBool[E ~bool](dst []E, src []byte) {
 	getBool(*(*[]byte)(unsafe.Pointer(&dst)), src)
 }

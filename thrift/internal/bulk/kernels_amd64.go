@@ -6,17 +6,17 @@ import "golang.org/x/sys/cpu"
 
 // available returns the implementations that this processor can execute, the fastest first.
 //
-// There is no assembly for processors without AVX2: few of them are in use, and the loops in Go
-// convert 8 bytes at a time.
+// There is no assembly for processors without AVX2, because few of them are in use, and the loops
+// in Go convert 8 bytes at a time.
 func available() []implementation {
-	if cpu.X86.HasAVX2 { // true only if the operating system saves the registers, too
+	if cpu.X86.HasAVX2 { // true only if the operating system also saves the registers
 		return []implementation{avx2, plain}
 	}
 	return []implementation{plain}
 }
 
-// reversed contains the orders that reverse the bytes of elements of 2, 4 and 8 bytes: byte i of 16
-// becomes the byte at index order[i].
+// reversed contains the orders that reverse the bytes of elements of 2, 4 and 8 bytes. Byte i of 16
+// is replaced by the byte at index order[i].
 var reversed = [3][16]byte{
 	{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14},
 	{3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12},
@@ -49,7 +49,7 @@ func convertBools(dst, src []byte) {
 	convertBoolsPlain(dst, src)
 }
 
-// shuffleAVX2 copies n bytes from src to dst, and rearranges each 16 of them by order, which moves
+// shuffleAVX2 copies n bytes from src to dst, and permutes each 16 of them by order, which moves
 // bytes only within an element. n is at least 16 and a multiple of the size of an element.
 //
 //go:noescape

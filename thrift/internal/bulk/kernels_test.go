@@ -11,7 +11,7 @@ import (
 // names are the names of implementations.
 var names = map[implementation]string{plain: "Go", avx2: "AVX2", neon: "NEON"}
 
-// eachImplementation runs test with every implementation that this processor has.
+// eachImplementation runs test with every implementation that this processor supports.
 func eachImplementation(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	before := chosen
@@ -22,7 +22,7 @@ func eachImplementation(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// kernel is a conversion and what it must be equal to.
+// kernel is a conversion and its reference implementation.
 type kernel struct {
 	name  string
 	width int
@@ -55,8 +55,8 @@ func kernels() []kernel {
 	return all
 }
 
-// numbers returns n bytes, half of which are 0 or 1. They repeat after 8200 bytes, which is no divisor
-// of a part.
+// numbers returns n bytes, half of which are 0 or 1. They repeat after 8200 bytes, which does not
+// divide the size of a part.
 func numbers(n int) []byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	b := make([]byte, n)
@@ -82,11 +82,11 @@ func aligned(n int) []byte {
 
 const (
 	longest = 300 // elements
-	margin  = 64  // bytes around a destination that must stay as they are
+	margin  = 64  // bytes around a destination that must not change
 	offsets = 32  // alignments
 )
 
-// canary is what memory holds that must not be written to.
+// canary is the contents of memory that must not be written to.
 var canary = bytes.Repeat([]byte{0xa5}, 1<<17)
 
 // around returns a destination of size bytes at offset in memory, and a function that reports
@@ -135,7 +135,7 @@ func TestKernelsEqualThePlainLoopAtEveryLengthAndAlignment(t *testing.T) {
 	})
 }
 
-// A list that is converted in several parts is equal to one that is not.
+// Converting a list in several parts has the same result as a plain loop.
 func TestLongListsEqualThePlainLoop(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		for _, k := range kernels() {
@@ -190,8 +190,8 @@ func TestAssemblyIsUsedUnlessTheProgramIsInstrumented(t *testing.T) {
 	}
 }
 
-// FuzzKernels holds for every input and alignment: all implementations are equal to the plain loop,
-// and the bytes around the destination stay as they are.
+// FuzzKernels checks for every input and alignment that all implementations have the result of the
+// plain loop, and that the bytes around the destination do not change.
 func FuzzKernels(f *testing.F) {
 	f.Add([]byte("a list of sixteen bytes, and one of more than 128: "+
 		"aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccddddddddddddddddeeeeeeeeeeeeeeeeffffffff"), uint8(3), uint8(5))
@@ -225,7 +225,7 @@ func TestNoCallOfAKernelIsLong(t *testing.T) {
 	for _, size := range []int{1, 8, part, 2*part - 1, 2 * part, 2*part + 1, 10*part + 7, 1 << 30} {
 		n := nextPart(size)
 		if rest := size - n; n < 1 || n >= 1<<20 || rest < 0 || rest > 0 && (n%64 != 0 || rest < 64) {
-			t.Errorf("%d bytes: the first call converts %d, want at most 1 MiB, and a multiple of 64 with at least 64 left unless it is all", size, n)
+			t.Errorf("%d bytes: the first call converts %d, want at most 1 MiB, and unless that is all, a multiple of 64 with at least 64 left", size, n)
 		}
 	}
 }

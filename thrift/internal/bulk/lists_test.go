@@ -10,11 +10,10 @@ import (
 	"unsafe"
 )
 
-// Types that generated code declares, such as enums, are converted like the types that they are
-// defined by.
+// Types that generated code declares, such as enums, are converted like their underlying types.
 type enum int32
 
-// list contains the functions for lists of one type, and the same in plain Go for one element. The
+// list contains the functions for lists of one type, and reference functions for one element. The
 // functions for few elements are nil if there are none.
 type list[E comparable] struct {
 	name           string
@@ -25,7 +24,7 @@ type list[E comparable] struct {
 	getOne         func(src []byte) E
 }
 
-// tester tests a rule with lists of one type.
+// tester tests lists of one type.
 type tester interface {
 	equal(t *testing.T)
 	tooShort(t *testing.T)
@@ -81,25 +80,25 @@ func view[E any](elements []E) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(elements))), len(elements)*int(unsafe.Sizeof(*new(E))))
 }
 
-// typed returns memory as elements.
+// typed returns memory as a slice of elements.
 func typed[E any](memory []byte) []E {
 	return unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/int(unsafe.Sizeof(*new(E))))
 }
 
-// samples returns n bytes from the wire and the elements that they are, read one by one. They are the
-// wire form of the elements, too.
+// samples returns n bytes in wire form and their elements, read one by one. The bytes are also the
+// encoding of the elements.
 func (l list[E]) samples(n int) (wire []byte, elements []E) {
 	w := l.width()
 	wire, elements = numbers(n*w), make([]E, n)
 	for i := range elements {
 		elements[i] = l.getOne(wire[i*w:])
-		l.putOne(wire[i*w:], elements[i]) // bytes that are no bools become true
+		l.putOne(wire[i*w:], elements[i]) // bytes that are not 0 or 1 become 1
 	}
 	return wire, elements
 }
 
-// equal: lists of any length at any alignment are converted like their elements one by one, and
-// nothing around them is written to.
+// equal checks that lists of any length at any alignment are converted like their elements one by
+// one, and that nothing around them is written to.
 func (l list[E]) equal(t *testing.T) {
 	w := l.width()
 	wire, elements := l.samples(longest)
@@ -129,8 +128,8 @@ func TestListsEqualThePlainLoopAtEveryLengthAndAlignment(t *testing.T) {
 	eachList(t, tester.equal)
 }
 
-// tooShort: if the buffer is too short, the conversion panics, whatever its capacity. Nothing beyond
-// its length is written to.
+// tooShort checks that a conversion panics if the length of the buffer is too short, regardless of
+// its capacity, and that it does not write beyond the length.
 func (l list[E]) tooShort(t *testing.T) {
 	w := l.width()
 	for _, n := range []int{1, 2, Few - 1, Few, Few + 1, 40, 2*part/w + 3} {
@@ -175,7 +174,8 @@ func TestBuffersThatAreTooShortPanic(t *testing.T) {
 	eachList(t, tester.tooShort)
 }
 
-// fewOnly: the functions for few elements are equal to those for any number, and refuse more.
+// fewOnly checks that the functions for few elements have the same results as those for any number,
+// and do nothing for more elements.
 func (l list[E]) fewOnly(t *testing.T) {
 	w := l.width()
 	for n := range Few + 2 {
@@ -205,7 +205,7 @@ func TestFunctionsForFewElementsRefuseMore(t *testing.T) {
 	eachList(t, tester.fewOnly)
 }
 
-// The wire form is that of the protocol: this test knows it by its bytes.
+// TestWireForm compares the encoding with literal bytes.
 func TestWireForm(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		for _, n := range []int{1, Few - 1, Few, 100} {
@@ -238,7 +238,7 @@ func repeat[E any](v E, n int) []E {
 	return all
 }
 
-// Neither the buffer nor the list has to be on the heap for a conversion.
+// A conversion does not move the buffer or the list to the heap.
 func TestConversionsDoNotAllocate(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		n := testing.AllocsPerRun(100, func() {
@@ -262,8 +262,8 @@ func TestConversionsDoNotAllocate(t *testing.T) {
 	})
 }
 
-// inlined reports whether the function of this package that call makes panic was inlined into call:
-// the runtime has no function for the frame of an inlined call.
+// inlined reports whether the function of this package that panics in call was inlined into call.
+// The runtime has no function for the frame of an inlined call.
 func inlined(name string, call func()) (yes, found bool) {
 	defer func() {
 		if recover() == nil {
@@ -290,7 +290,7 @@ func TestFunctionsForFewElementsAreInlined(t *testing.T) {
 	if yes, found := inlined("first", func() { sink = first(nil) }); !found {
 		t.Fatal("the frame of a function that panics was not found")
 	} else if !yes {
-		t.Skip("this compiler inlines nothing, as with -gcflags=-l")
+		t.Skip("inlining is disabled, as with -gcflags=-l")
 	}
 	_ = sink
 	for name, call := range map[string]func(){

@@ -2,7 +2,7 @@ package bulk
 
 import "unsafe"
 
-// part is the number of bytes of a long list that a kernel converts in one call; in the last call it
+// part is the number of bytes of a long list that a kernel converts in one call; the last call
 // converts less than two parts. Between two calls the scheduler can preempt the goroutine.
 const part = 512 << 10
 
@@ -19,8 +19,8 @@ const (
 // tests change it later.
 var chosen = best()
 
-// best returns the implementation that this processor is fastest with. The race detector and the
-// sanitizers see no access of assembly, so programs that are built with them use Go.
+// best returns the fastest implementation for this processor. The race detector and the sanitizers
+// do not see memory accesses in assembly, so programs that are built with them use Go.
 func best() implementation {
 	if instrumented {
 		return plain
@@ -30,7 +30,7 @@ func best() implementation {
 
 // put writes the n elements of width bytes at src to dst.
 func put(dst []byte, src unsafe.Pointer, n int, width uintptr) {
-	size := n * int(width) // no overflow: a slice has this size
+	size := n * int(width) // no overflow, because a slice has this size
 	convertAll(dst[:size:len(dst)], unsafe.Slice((*byte)(src), size), width)
 }
 
@@ -60,8 +60,8 @@ func convertAll(dst, src []byte, width uintptr) {
 	}
 }
 
-// nextPart returns how many of size bytes the next call of a kernel converts: less than 1 MiB. What
-// remains is either nothing or at least a part.
+// nextPart returns how many of size bytes the next call of a kernel converts: less than 1 MiB. The
+// rest is either empty or at least a part.
 func nextPart(size int) int {
 	if size < 2*part {
 		return size

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page returns memory of at least size bytes between two pages that cannot be accessed.
+// page returns memory of at least size bytes between two inaccessible pages.
 func page(t *testing.T, size int) []byte {
 	t.Helper()
 	one := os.Getpagesize()
@@ -35,7 +35,7 @@ func page(t *testing.T, size int) []byte {
 	return all[one : one+size : one+size]
 }
 
-// safely calls a kernel and returns a fault that it causes as an error.
+// safely calls a kernel. If it causes a memory fault, safely returns the fault as an error.
 func (k kernel) safely(dst, src []byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -47,8 +47,8 @@ func (k kernel) safely(dst, src []byte) (err error) {
 	return nil
 }
 
-// No kernel reads or writes a byte outside of its lists: they begin at the first byte of a page, or
-// end at the last, and the pages beside it cannot be accessed.
+// No kernel reads or writes a byte outside of its lists. The lists begin or end at the boundary of
+// an inaccessible page.
 func TestKernelsStayInTheirPages(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		for _, k := range kernels() {
@@ -79,7 +79,7 @@ func TestKernelsStayInTheirPages(t *testing.T) {
 	})
 }
 
-// The test above only holds if an access of the pages beside is noticed.
+// The test above is valid only if accesses of the adjacent pages are detected.
 func TestAccessOutsideOfAPageIsNoticed(t *testing.T) {
 	memory := page(t, 1)
 	reader := kernel{run: func(dst, src []byte) { dst[0] = src[0] }}

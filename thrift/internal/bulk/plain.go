@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// bigEndian says that the processor stores numbers as Thrift does.
+// bigEndian is true if the processor stores numbers in the byte order of Thrift.
 var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
 // convertPlain converts elements of width bytes. dst and src have the same length, a multiple of
@@ -25,11 +25,11 @@ func convertPlain(dst, src []byte, width uintptr) {
 	}
 }
 
-// The loops below read and write words of 8 bytes with a fixed byte order, so that they do the
-// same on every processor. The conditions name both lengths, because the compiler then leaves out
-// all checks of bounds.
+// The loops below read and write words of 8 bytes with a fixed byte order, so that they work on
+// every processor. The conditions mention both lengths, because the compiler then omits all bounds
+// checks.
 
-// swap16 reverses the bytes of each 2 bytes, 4 elements a word.
+// swap16 reverses the bytes of each 2-byte element, 4 elements per word.
 func swap16(dst, src []byte) {
 	const low = 0x00ff00ff00ff00ff // the low byte of each element
 	for len(src) >= 8 && len(dst) >= 8 {
@@ -43,8 +43,8 @@ func swap16(dst, src []byte) {
 	}
 }
 
-// swap32 reverses the bytes of each 4 bytes, 2 elements a word: the reversal of a word also
-// exchanges the two elements, so they are exchanged before.
+// swap32 reverses the bytes of each 4-byte element, 2 elements per word. Reversing a word also
+// exchanges the two elements, so they are exchanged first.
 func swap32(dst, src []byte) {
 	for len(src) >= 32 && len(dst) >= 32 {
 		a, b := binary.LittleEndian.Uint64(src), binary.LittleEndian.Uint64(src[8:])
@@ -61,7 +61,7 @@ func swap32(dst, src []byte) {
 	}
 }
 
-// swap64 reverses the bytes of each 8 bytes.
+// swap64 reverses the bytes of each 8-byte element.
 func swap64(dst, src []byte) {
 	for len(src) >= 32 && len(dst) >= 32 {
 		a, b := binary.LittleEndian.Uint64(src), binary.LittleEndian.Uint64(src[8:])
@@ -83,7 +83,7 @@ func swap64(dst, src []byte) {
 func convertBoolsPlain(dst, src []byte) {
 	const (
 		ones = 0x0101010101010101
-		rest = 0x7f7f7f7f7f7f7f7f // all bits of each byte but the highest
+		rest = 0x7f7f7f7f7f7f7f7f // all bits of each byte except the highest
 	)
 	for len(src) >= 8 && len(dst) >= 8 {
 		w := binary.LittleEndian.Uint64(src)

@@ -12,8 +12,7 @@ import (
 	"unsafe"
 )
 
-// AppendDouble appends the shortest number that is read as v, in the form that JavaScript gives
-// it.
+// AppendDouble appends the shortest number that is read as v, in the format of JavaScript.
 func AppendDouble(b []byte, v float64) []byte {
 	switch {
 	case v != v:
@@ -34,7 +33,7 @@ func AppendDouble(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'f', -1, 64)
 }
 
-// plain says which bytes of a string are written as they are, if they are ASCII.
+// plain is true for ASCII bytes that need no escape in a string.
 var plain = func() (plain [256]bool) {
 	for c := byte(' '); c < utf8.RuneSelf; c++ {
 		plain[c] = c != '"' && c != '\\'
@@ -42,7 +41,8 @@ var plain = func() (plain [256]bool) {
 	return plain
 }()
 
-// EndOfPlain returns the first offset from i on where a byte is not plain, or the end of s.
+// EndOfPlain returns the offset of the first byte at or after i that is not plain, or the length of
+// s.
 func EndOfPlain(s []byte, i int) int {
 	const (
 		ones = 0x0101010101010101
@@ -50,9 +50,9 @@ func EndOfPlain(s []byte, i int) int {
 	)
 	for ; len(s)-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(s[i:])
-		// The highest bit of a byte is set where a byte is below ' ', '"', '\', or not ASCII.
-		// A subtraction borrows from the next byte only if its own byte is one of these, so
-		// the first bit that is set is right.
+		// The highest bit of a byte is set if the byte is below ' ', is '"' or '\', or is not
+		// ASCII. A subtraction borrows from the next byte only if its own byte is one of these, so
+		// the first bit that is set is correct.
 		if w = ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & high; w != 0 {
 			return i + bits.TrailingZeros64(w)/8
 		}
@@ -66,7 +66,7 @@ func EndOfPlain(s []byte, i int) int {
 // AppendString appends a string in quotes.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	done := 0 // bytes of s that are in b
+	done := 0 // number of bytes of s that have been appended
 	for i := 0; ; {
 		if i = EndOfPlain(unsafe.Slice(unsafe.StringData(s), len(s)), i); i >= len(s) {
 			break

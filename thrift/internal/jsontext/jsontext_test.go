@@ -2,7 +2,8 @@ package jsontext
 
 import "testing"
 
-// Words of 8 bytes give the same as single bytes, wherever the byte lies and whatever follows it.
+// Checking words of 8 bytes has the same result as checking single bytes, for any position of the
+// byte and any bytes after it.
 func TestEndOfPlain(t *testing.T) {
 	for n := range 25 {
 		for at := range n {
@@ -21,7 +22,7 @@ func TestEndOfPlain(t *testing.T) {
 						want++
 					}
 					for from := range 3 {
-						if from > want { // the bytes before from do not matter
+						if from > want { // bytes before from are irrelevant
 							continue
 						}
 						if got := EndOfPlain(s, from); got != want {

@@ -8,14 +8,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// filler fills values so that reading their encoding gives the same value: lists are not nil, and
-// maps are nil or have entries.
+// filler fills values such that reading their encoding returns the same values: lists are not nil,
+// and maps are nil or have entries.
 type filler struct {
 	*rand.Rand
-	within []reflect.Type // structs around the value
+	within []reflect.Type // structs that contain the value
 	sparse bool           // fields that are an Opt are absent
 	utf8   bool           // strings are valid UTF-8
-	large  int            // one string in so many is large enough for a link; if 0, none is
+	large  int            // one in this many strings is large enough to be linked; if 0, none is
 	single bool           // maps have at most one entry, so their order is defined
 }
 
@@ -25,7 +25,7 @@ func (f *filler) fill(v reflect.Value) {
 		v.SetBool(f.IntN(2) == 0)
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(f.Uint64()) >> f.IntN(64))
-		if v.Kind() == reflect.Int64 && v.Type().PkgPath() != "" { // an enum, of which 32 bits are written
+		if v.Kind() == reflect.Int64 && v.Type().PkgPath() != "" { // an enum: only 32 bits are written
 			v.SetInt(int64(int32(v.Int())))
 		}
 		if f.IntN(10) == 0 {
@@ -46,7 +46,7 @@ func (f *filler) fill(v reflect.Value) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		if p, ok := v.Interface().(interface{ InitDefault() }); ok {
-			p.InitDefault() // What equals a default is not sent.
+			p.InitDefault() // A value that equals its default is not sent.
 		}
 		f.fill(v.Elem())
 	case reflect.Struct:
@@ -70,7 +70,7 @@ func (f *filler) text() string {
 	return string(b)
 }
 
-// count returns how many elements a container gets.
+// count returns the number of elements for a container.
 func (f *filler) count() int { return f.IntN(max(1, 5-len(f.within))) }
 
 func (f *filler) slice(v reflect.Value) {
@@ -80,7 +80,7 @@ func (f *filler) slice(v reflect.Value) {
 	}
 	n := f.count()
 	if f.IntN(4) == 0 && len(f.within) < 2 {
-		n += 20 // the head of a longer list has another form in the Compact protocol
+		n += 20 // a long list has a different head in the Compact protocol
 	}
 	if f.holds(v.Type().Elem()) {
 		n = 0
@@ -109,8 +109,7 @@ func (f *filler) entries(v reflect.Value) {
 	}
 }
 
-// holds reports whether a type is one of the structs around the value more than twice, or if the
-// value is deep, at all.
+// holds reports whether the value is in two structs of type t or, if it is deep, in one.
 func (f *filler) holds(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

@@ -20,7 +20,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
 
-// declared is a struct of the IDL, and its Go type.
+// declared is a struct in the IDL and its Go type.
 type declared struct {
 	name  string
 	idl   *idl.Struct
@@ -62,11 +62,11 @@ func allDeclared(t testing.TB) (all []declared) {
 	return all
 }
 
-// codecs are those of the protocols in encodings.
+// codecs holds the codecs for the protocols in encodings.
 var codecs = map[string]generic.Codec{"binary": {}, "compact": {Compact: true}}
 
-// Without generated code, the same bytes are the same struct: it is written as the same bytes, and as
-// the same JSON, which is read as the same struct.
+// A generic codec writes the same bytes and the same JSON for a struct as generated code, and reads
+// both back to the same struct.
 func TestGenericCodecAgreesWithGeneratedCode(t *testing.T) {
 	for _, d := range allDeclared(t) {
 		for seed := range uint64(10) {
@@ -114,8 +114,7 @@ func sameJSON(t *testing.T, d declared, c generic.Codec, e encoding, s thrift.Co
 	}
 }
 
-// Fields that a message does not have are what generated code makes of them, and what is required by
-// one is required by the other.
+// Missing fields get the same values as in generated code, and the same fields are required.
 func TestGenericCodecHasTheDefaultsOfGeneratedCode(t *testing.T) {
 	for _, d := range allDeclared(t) {
 		for _, e := range encodings {
@@ -136,7 +135,7 @@ func TestGenericCodecHasTheDefaultsOfGeneratedCode(t *testing.T) {
 	}
 }
 
-// Both refuse the same input.
+// Generic codecs and generated code reject the same input.
 func TestGenericCodecRefusesWhatGeneratedCodeRefuses(t *testing.T) {
 	for _, d := range allDeclared(t) {
 		for seed := range uint64(4) {
@@ -160,7 +159,7 @@ func TestGenericCodecRefusesWhatGeneratedCodeRefuses(t *testing.T) {
 					}
 					if err == nil && d.idl.Kind != idl.Union { // a union may have an unknown field
 						if _, err := c.Append(nil, d.idl, v); err != nil && !hasUnion(d.idl, map[*idl.Struct]bool{}) {
-							t.Fatalf("%s, %s: what was read is not written: %v\n%x", d.name, e.name, err, in)
+							t.Fatalf("%s, %s: writing the value that was read: %v\n%x", d.name, e.name, err, in)
 						}
 					}
 				}
@@ -169,8 +168,9 @@ func TestGenericCodecRefusesWhatGeneratedCodeRefuses(t *testing.T) {
 	}
 }
 
-// sameVerdict reports whether both refuse a message, or none. The generated code keeps unknown fields, so it
-// refuses those with numbers that do not fit into their type. Generic values need more memory.
+// sameVerdict reports whether both or neither reject a message. The generated code keeps unknown
+// fields, so it also rejects unknown numbers that do not fit into their type. Generic values need
+// more memory.
 func sameVerdict(generic, generated error) bool {
 	if bad, ok := errors.AsType[*thrift.Error](generic); ok && bad.Code == thrift.CodeMemory {
 		return true
@@ -206,8 +206,8 @@ func hasUnion(s *idl.Struct, seen map[*idl.Struct]bool) bool {
 	return false
 }
 
-// Decoding never panics, accepts what generated code accepts, and what was written reads back as the
-// same.
+// Decoding never panics and accepts the same input as generated code, and a value is unchanged
+// after it is written and read again.
 func FuzzGenericCodec(f *testing.F) {
 	all := allDeclared(f)
 	fill := &filler{Rand: rand.New(rand.NewPCG(1, 2))}
@@ -234,7 +234,7 @@ func FuzzGenericCodec(f *testing.F) {
 		out, err := c.Append(nil, d.idl, v)
 		if err != nil {
 			if !hasUnion(d.idl, map[*idl.Struct]bool{}) {
-				t.Fatalf("%s: what was read is not written: %v", d.name, err)
+				t.Fatalf("%s: writing the value that was read: %v", d.name, err)
 			}
 			return
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// mirror is a caller that notes the arguments of a call and answers with a result.
+// mirror is a caller that records the arguments of a call and returns a result.
 type mirror struct {
 	encoding
 	args, result []byte
@@ -25,7 +25,7 @@ func (m *mirror) Call(_ context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// inField returns a struct that has a struct in a field, in a protocol.
+// inField returns the encoding of a struct that has s in a field, in a protocol.
 func inField(e encoding, id uint16, s thrift.CompactStruct) []byte {
 	if e.name == "compact" {
 		return append(append(thrift.AppendCompactHead(nil, thrift.CompactTypeStruct, id, 0), e.encode(s)...), thrift.TypeStop)
@@ -33,9 +33,9 @@ func inField(e encoding, id uint16, s thrift.CompactStruct) []byte {
 	return append(append([]byte{thrift.TypeStruct, byte(id >> 8), byte(id)}, e.encode(s)...), thrift.TypeStop)
 }
 
-// A call with JSON sends the bytes that generated code sends for the value that it reads from the same JSON, and
-// returns the JSON that generated code writes for the value that is received, byte by byte: for all structs, as
-// arguments, results and exceptions.
+// A call with JSON sends the same bytes as generated code for the same JSON, and returns the same
+// JSON as generated code for the received value. This is checked for all structs, as arguments,
+// results and exceptions.
 func TestGenericCallsAgreeWithGeneratedCode(t *testing.T) {
 	for _, d := range allDeclared(t) {
 		of := &idl.Type{Kind: idl.Named, Name: d.idl.Name, Decl: d.idl}

@@ -52,7 +52,8 @@ func TestJSONOfFields(t *testing.T) {
 	}
 }
 
-// Structs inside of a text have their defaults, required fields must be there, and unions have one field.
+// Nested structs get their defaults, required fields must be present, and unions must have one
+// field.
 func TestJSONOfMissingFields(t *testing.T) {
 	var p shop.UsesDefaults
 	if err := json.Unmarshal([]byte(`{"one": {}, "many": [{"number": 1}], "by_name": {"k": {}}}`), &p); err != nil {
@@ -64,10 +65,10 @@ func TestJSONOfMissingFields(t *testing.T) {
 	}
 	for _, text := range []string{`{"id": 1, "text": "a"}`, `{}`} {
 		if err := json.Unmarshal([]byte(text), new(shop.Query)); err == nil {
-			t.Errorf("%s is a union", text)
+			t.Errorf("%s is accepted as a union", text)
 		}
 	}
 	if err := json.Unmarshal([]byte(`{"message": "x"}`), new(shop.NotFound)); err == nil || !strings.Contains(err.Error(), "id") {
-		t.Errorf("a required field is missing: %v", err)
+		t.Errorf("without a required field: %v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Methods that options add, for all structs. TestGeneratedModule of thrift/gen runs these tests for all
-// sets of options that have them.
+// Tests of the methods that options add, for all structs. TestGeneratedModule of thrift/gen runs
+// these tests for all sets of options that include them.
 
 func TestCopiesAreEqual(t *testing.T) {
 	for name, fresh := range structs {
@@ -76,6 +76,6 @@ func TestBodyHasTheSameBytes(t *testing.T) {
 		}
 	}
 	if links < 100 {
-		t.Errorf("only %d links were looked at", links)
+		t.Errorf("only %d links were checked", links)
 	}
 }

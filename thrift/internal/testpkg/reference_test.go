@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/reference"
 )
 
-// The files in testdata are what thriftpy2 0.7.1 writes for this value in both protocols. Maps have at most
-// one entry, because their order is not defined.
+// The files in testdata contain the output of thriftpy2 0.7.1 for this value in both protocols.
+// Maps have at most one entry, because their order is unspecified.
 func TestEncodingIsThatOfAnotherLibrary(t *testing.T) {
 	leaves := make([]reference.Leaf, 17)
 	for i := range leaves {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
 
-// A struct that is read into again uses the structs that it requires again. In elements of lists it does
-// so only if they have no maps, which may take long to clear.
+// A struct that is read into again reuses its required structs. In elements of lists, it does so
+// only if they have no maps, which may take long to clear.
 func TestRequiredStructsAreUsedAgain(t *testing.T) {
 	f := &filler{Rand: rand.New(rand.NewPCG(1, 1))}
 	link := func() shop.Link {
@@ -35,10 +35,10 @@ func TestRequiredStructsAreUsedAgain(t *testing.T) {
 			t.Fatalf("%s: %v, %+v", e.name, err, got)
 		}
 		if got.Link != kept || got.Link.Bounds != bounds || got.Links[0].Bounds != elem {
-			t.Errorf("%s: structs that are required were made again", e.name)
+			t.Errorf("%s: required structs were not reused", e.name)
 		}
 		if got.Each[0].HasAMap == dropped {
-			t.Errorf("%s: a struct with a map in an element was used again", e.name)
+			t.Errorf("%s: a struct with a map in an element was reused", e.name)
 		}
 		if _, err := e.decode(r, b, want); err != nil || !same(got, want) {
 			t.Errorf("%s: %v", e.name, err)
@@ -46,10 +46,11 @@ func TestRequiredStructsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A struct that a message has twice has nothing of the first one, whether its memory is new or used again.
+// If a message contains a struct twice, nothing remains of the first one, whether its memory is new
+// or reused.
 func TestNothingIsLeftOfAnEarlierStruct(t *testing.T) {
 	first := &shop.Link{Order: 5, Bounds: &shop.Bounds{Low: 3, Numbers: []int32{1, 2}}}
-	// The second one has only what is required: link, bounds, numbers without elements.
+	// The second struct has only required fields: link, bounds, numbers without elements.
 	for i, parts := range [][2]string{
 		{"\x0c\x00\x01", "\x0c\x00\x02\x0f\x00\x02\x08\x00\x00\x00\x00\x00\x00"},
 		{"\x0c\x02", "\x0c\x04\x09\x04\x05\x00\x00"},

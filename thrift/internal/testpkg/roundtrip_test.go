@@ -65,16 +65,17 @@ func TestSizeIsExact(t *testing.T) {
 		s := filled(fresh, f)
 		b := s.AppendThrift(nil)
 		if n := s.SizeThrift(); n != len(b) {
-			t.Fatalf("the size is %d, not %d: %+v", n, len(b), s)
+			t.Fatalf("the size is %d, want %d: %+v", n, len(b), s)
 		}
 		buffer := make([]byte, len(b))
 		if n := thrift.Write(buffer, s); n != len(b) || !sameLength(buffer, b) {
-			t.Fatalf("Write has moved to another buffer: %+v", s)
+			t.Fatalf("Write used another buffer: %+v", s)
 		}
 	})
 }
 
-// sameLength reports whether a buffer was written to: the order of maps may differ.
+// sameLength reports whether b was written to the buffer, in any order of bytes, because that of maps
+// may differ.
 func sameLength(buffer, b []byte) bool {
 	var sum, want int
 	for i := range b {
@@ -91,7 +92,7 @@ func TestReadingIntoOldValues(t *testing.T) {
 		for _, e := range encodings {
 			if p, ok := old.(interface{ Reset() }); ok {
 				p.Reset()
-			} else { // A field has the name.
+			} else { // A field has this name.
 				old = fresh()
 			}
 			b := e.encode(s)
@@ -112,7 +113,7 @@ func fieldsOf(b []byte) (fields [][]byte) {
 	return fields
 }
 
-// Of a field that occurs more than once, the last value counts, as a whole.
+// If a field occurs more than once, the last value replaces the earlier ones completely.
 func TestOfARepeatedFieldTheLastValueCounts(t *testing.T) {
 	forAll(t, func(t *testing.T, fresh func() thrift.CompactStruct, f *filler) {
 		s := filled(fresh, f)
@@ -158,14 +159,14 @@ func TestInputThatEndsEarlyIsAnError(t *testing.T) {
 	})
 }
 
-// same reports whether two structs are equal. Maps without entries may be nil or not.
+// same reports whether two structs are equal. A nil map equals an empty one.
 func same(x, y thrift.CompactStruct) bool {
 	normalize(reflect.ValueOf(x))
 	normalize(reflect.ValueOf(y))
 	return reflect.DeepEqual(x, y)
 }
 
-// normalize sets maps without entries to nil, and values that are not set to zero: they may have
+// normalize sets empty maps to nil. It sets values that are not set to zero, because they may have
 // defaults.
 func normalize(v reflect.Value) {
 	switch v.Kind() {
@@ -201,8 +202,8 @@ func normalize(v reflect.Value) {
 	}
 }
 
-// A zero struct can be written. Required structs that are nil are written without fields, and therefore
-// read, unless they require fields themselves.
+// A zero struct can be written. Required structs that are nil are written without fields, so the
+// result can be read unless they have required fields.
 func TestZeroStructs(t *testing.T) {
 	for name, fresh := range structs {
 		s := fresh()
@@ -219,7 +220,7 @@ func TestZeroStructs(t *testing.T) {
 			got := fresh()
 			_, err := e.decode(new(thrift.Reader), b, got)
 			if isKitex && err != nil && strings.Contains(err.Error(), "required") {
-				continue // Structs that are nil are written without fields unless they are optional.
+				continue // Nil structs are written without fields unless they are optional.
 			}
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, e.name, err)
@@ -248,7 +249,7 @@ func TestUnionsHaveOneField(t *testing.T) {
 	}
 }
 
-// Damaged input is an error or a value that can be written again; it is never a panic.
+// Damaged input causes an error or a value that can be written again, and never a panic.
 func TestDamagedInput(t *testing.T) {
 	forAll(t, func(t *testing.T, fresh func() thrift.CompactStruct, f *filler) {
 		s := filled(fresh, f)

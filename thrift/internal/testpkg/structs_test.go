@@ -14,10 +14,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
 
-// These tests are also run for packages that are generated with other options: see TestGeneratedModule
-// of thrift/gen. So they use nothing that an option adds.
+// These tests are also run for packages that are generated with other options: see
+// TestGeneratedModule of thrift/gen. Therefore they do not use methods that an option adds.
 
-// structs are all structs of the generated packages, by name.
+// structs holds constructors of all structs of the generated packages, by name.
 var structs = func() map[string]func() thrift.CompactStruct {
 	all := make(map[string]func() thrift.CompactStruct)
 	for _, list := range [][]func() (thrift.CompactStruct, bool){
@@ -37,5 +37,5 @@ var structs = func() map[string]func() thrift.CompactStruct {
 	return all
 }()
 
-// unions says which types are unions. It is a variable of the package because structs contain unions.
+// unions holds the types that are unions.
 var unions = make(map[reflect.Type]bool)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
 
-// The methods of options are tested here, for packages that have them.
+// Tests of the methods that options add, for packages that have them.
 
 func TestMapsOfEntries(t *testing.T) {
 	p := &shop.Nested{ListsByList: []thrift.Entry[[]int32, []int32]{{Key: []int32{1, 2}, Value: []int32{3}}, {Key: []int32{}, Value: nil}}}
@@ -22,16 +22,16 @@ func TestMapsOfEntries(t *testing.T) {
 	}
 	q.ListsByList[0], q.ListsByList[1] = q.ListsByList[1], q.ListsByList[0]
 	if !p.Equal(q) {
-		t.Error("the order of entries is compared")
+		t.Error("Equal compares the order of entries")
 	}
 	q.ListsByList[1].Key[1] = 9
 	if p.Equal(q) || p.ListsByList[0].Key[1] != 2 {
-		t.Error("a key is not compared, or the copy shares it")
+		t.Error("Equal does not compare a key, or the copy shares it")
 	}
 	q = p.Copy()
 	q.ByStruct[0].Value.Texts["a"] = "c"
 	if p.Equal(q) || p.ByStruct[0].Value.Texts["a"] != "b" {
-		t.Error("a value is not compared, or the copy shares it")
+		t.Error("Equal does not compare a value, or the copy shares it")
 	}
 }
 
@@ -62,7 +62,7 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 	}
 }
 
-// Equal values have the same encoding, because the generator was asked for sorted keys.
+// Equal values have the same encoding, because the code is generated with sorted keys.
 func TestKeysAreSorted(t *testing.T) {
 	f := &filler{Rand: rand.New(rand.NewPCG(1, 1))}
 	for range 20 {

@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Fields that a message does not have keep their defaults, wherever the struct is.
+// Fields that are missing in a message keep their defaults, in any nested struct.
 func TestDefaultsOfFieldsThatAreNotSent(t *testing.T) {
 	empty := []byte{thrift.TypeStruct, 0, 1, 0} // one
 	empty = append(empty, thrift.TypeList, 0, 2, thrift.TypeStruct, 0, 0, 0, 2, 0, 0)
@@ -53,11 +53,11 @@ func TestDefaultsOfFieldsThatAreNotSent(t *testing.T) {
 				t.Errorf("%+v", one)
 			}
 		}
-		p.Many[1].Number, p.Many[1].Text = 1, "old" // and so they do when the memory is used again
+		p.Many[1].Number, p.Many[1].Text = 1, "old" // fields keep their defaults when the memory is reused, too
 	}
 }
 
-// A struct that a message has does not contain anything of the default of its field.
+// A struct that is read from a message contains nothing of the default of its field.
 func TestDefaultOfAFieldIsNotReadInto(t *testing.T) {
 	sent := &shop.UsesDefaults{Changed: shop.NewWithDefaults(), Same: &shop.WithDefaults{Number: 8}}
 	sent.Changed.Maybe = thrift.Some(int64(3))
@@ -84,7 +84,7 @@ func TestConstants(t *testing.T) {
 		string(constants.SameBytes()) != "\t\n" || constants.SameKey != shared.Key || constants.Level != shared.LevelHigh || constants.FromEnum != -3 ||
 		constants.List()[3] != 255 || len(constants.LongList()) != 13 || len(constants.NoEntries()) != 0 || constants.Map()["key: with a colon"] != 2 ||
 		constants.Map()[constants.Text] != 4 || constants.Doubles()[1] != 2 || constants.Doubles()[0] != 5 || constants.Nested()[shared.LevelLow][0][1] != "one" {
-		t.Error("a constant is wrong")
+		t.Error("a constant has a wrong value")
 	}
 	if e := constants.Entries(); e[0].Key[0] != 1 || e[0].Value.Words[1] != "y" || len(e[2].Key) != 4 || e[2].Value.Words[1] != "word" {
 		t.Errorf("%+v", e)
@@ -94,14 +94,14 @@ func TestConstants(t *testing.T) {
 	}
 	constants.List()[0] = 100
 	if constants.List()[0] != 1 {
-		t.Error("a constant can be changed")
+		t.Error("a constant can be modified")
 	}
 	if shop.Sample().Sku != "A-1" || shop.Sample().Quantity != 1 || shop.Empty_().Lines[0].Quantity != 2 || shop.Empty_().Lines[0].Price != thrift.Some(1.5) {
-		t.Error("a constant struct is wrong")
+		t.Error("a constant struct has a wrong value")
 	}
 }
 
-// Go has no constant for the double -0, but IDL has.
+// Go has no constant for the double -0, but IDL does.
 func TestNegativeZeroKeepsItsSign(t *testing.T) {
 	p := constants.NewZeros()
 	for what, zero := range map[string]float64{
@@ -121,7 +121,7 @@ func TestNegativeZeroKeepsItsSign(t *testing.T) {
 			t.Errorf("%s is %v", what, zero)
 		}
 	}
-	for k, v := range constants.ZeroKeys() { // Both zeros are one key: the first one, with the last value.
+	for k, v := range constants.ZeroKeys() { // Both zeros are the same key. The map has the first key and the last value.
 		if k == 0 && (v != 2 || !math.Signbit(k)) || k != 0 && v != 3 {
 			t.Errorf("the key %v has the value %d", k, v)
 		}
@@ -176,7 +176,7 @@ func TestOptionalContainersWithoutElementsArePresent(t *testing.T) {
 			t.Errorf("%s: %v\n%+v, want\n%+v", e.name, err, &got, p)
 		}
 		if b := e.encode(new(shop.Optional)); len(b) != 1 {
-			t.Errorf("%s: %x is written for fields that are absent", e.name, b)
+			t.Errorf("%s: %x was written for absent fields", e.name, b)
 		}
 	}
 }
@@ -190,13 +190,13 @@ func TestRequiredFields(t *testing.T) {
 			}
 		}
 	}
-	// Each one of many is noticed.
+	// Each missing field of many is detected.
 	p := new(shop.ManyRequired)
 	b := p.AppendThrift(nil)
 	for i := range 70 {
 		missing := append(append([]byte{}, b[:4*i]...), b[4*i+4:]...)
 		if err := thrift.Unmarshal(missing, p); err == nil {
-			t.Errorf("field %d is not noticed to be missing", i+1)
+			t.Errorf("missing field %d was not detected", i+1)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestUnionIsEmptiedBeforeItIsRead(t *testing.T) {
 	if err := thrift.Unmarshal((&shop.Query{ID: thrift.Some[int64](5)}).AppendThrift(nil), q); err != nil || q.Text.Set || q.ID != thrift.Some[int64](5) {
 		t.Errorf("%+v, %v", q, err)
 	}
-	// A field that is not known is the field that a union holds.
+	// An unknown field counts as the field of a union.
 	if err := thrift.Unmarshal([]byte{thrift.TypeBool, 0, 99, 1, 0}, q); err != nil || q.ID.Set {
 		t.Errorf("%+v, %v", q, err)
 	}

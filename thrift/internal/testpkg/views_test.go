@@ -17,16 +17,16 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
 
-// These tests are also run with other options, setters among them. They call getters and setters by
+// These tests are also run with other options, including setters. They call getters and setters by
 // reflection.
 
-// view is what all views are.
+// view is implemented by all views.
 type view interface {
 	thrift.Struct
 	OpenThrift(b []byte) error
 }
 
-// viewOf has functions that make the views of structs, by the type of the struct.
+// viewOf holds constructors of views, by the type of the struct.
 var viewOf = func() map[reflect.Type]func() view {
 	all := make(map[reflect.Type]func() view)
 	for _, list := range [][]func() thrift.Struct{
@@ -44,8 +44,8 @@ var viewOf = func() map[reflect.Type]func() view {
 // newView returns the view of a struct.
 func newView(s thrift.Struct) view { return viewOf[reflect.TypeOf(s).Elem()]() }
 
-// method returns a method of a view with a number of parameters: if its name is in use, it has an
-// underscore.
+// method returns the method of a view with the given number of parameters. If the name is in use,
+// the method has an underscore.
 func method(v reflect.Value, name string, params int) reflect.Value {
 	for range 2 {
 		if m := v.MethodByName(name); m.IsValid() && m.Type().NumIn() == params {
@@ -65,7 +65,7 @@ func getterOf(v reflect.Value, field string) reflect.Value {
 	return m
 }
 
-// read sets the struct that to is to what the getters of a view return.
+// read sets the struct to to the results of the getters of a view.
 func read(v, to reflect.Value) {
 	for i := range to.NumField() {
 		field := to.Type().Field(i)
@@ -79,7 +79,7 @@ func read(v, to reflect.Value) {
 	}
 }
 
-// convert sets a value to one that a view has returned.
+// convert sets a value to one that a view returned.
 func convert(from, to reflect.Value) {
 	if from.Type() == to.Type() {
 		to.Set(from)
@@ -131,14 +131,14 @@ func convert(from, to reflect.Value) {
 	}
 }
 
-// checkView checks that the getters of a view return what a struct has.
+// checkView checks that the getters of a view return the values of a struct.
 func checkView(t *testing.T, v view, want thrift.CompactStruct, fresh func() thrift.CompactStruct) {
 	t.Helper()
 	got := fresh()
 	reflect.ValueOf(got).Elem().SetZero()
 	read(reflect.ValueOf(v), reflect.ValueOf(got).Elem())
 	if !same(got, want) {
-		t.Fatalf("the view has\n%+v, want\n%+v", got, want)
+		t.Fatalf("the getters return\n%+v, want\n%+v", got, want)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestViewsEqualStructs(t *testing.T) {
 	})
 }
 
-// Fields can come in any order.
+// Fields can be in any order.
 func TestViewsOfOtherOrdersEqualStructs(t *testing.T) {
 	forAll(t, func(t *testing.T, fresh func() thrift.CompactStruct, f *filler) {
 		s := filled(fresh, f)
@@ -181,7 +181,7 @@ func shuffled(r *rand.Rand, b []byte) []byte {
 	return append(bytes.Join(fields, nil), thrift.TypeStop)
 }
 
-// Fields that are absent have their defaults, except for structs and containers.
+// Absent fields have their defaults, except for structs and containers.
 func TestAbsentFieldsOfViewsHaveDefaults(t *testing.T) {
 	for name, fresh := range structs {
 		s := fresh()
