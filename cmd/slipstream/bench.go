@@ -47,7 +47,7 @@ Requests are sent for a while before the measured window begins, to warm up. Wit
 this lasts until rate and latency are steady: at least two seconds, and at most 30 s or the
 length of the window, whichever is shorter. The report is printed at the end, and also when
 Ctrl-C or SIGTERM ends the run: then it covers the time until the signal and is marked as
-partial. The exit code is 5 if the generator was the limit, because the figures then describe
+partial. The exit code is 5 if the generator was the limit, because the results then describe
 the generator, and 1 if more requests failed than --max-failed allows.
 
 Servers that are not on this machine are loaded only with --yes.`
@@ -209,8 +209,8 @@ func (f *benchFlags) standardOutputs() (n int) {
 	return n
 }
 
-// permit says whether a server may be loaded, and whether there are descriptors for
-// so many connections.
+// permit returns an error if a server must not be loaded, or if there are not enough descriptors
+// for the connections.
 func (f *benchFlags) permit(name, network, address string, connections int) error {
 	if !f.yes && !bench.Local(network, address) {
 		return fail(exitUsage, fmt.Errorf("%s is not on this machine; expected --yes", name), "load only servers that you have permission to load")
@@ -221,15 +221,15 @@ func (f *benchFlags) permit(name, network, address string, connections int) erro
 	return nil
 }
 
-// untilFirstSignal returns a context that the first signal ends. A second one ends the
-// process at once.
+// untilFirstSignal returns a context that the first signal ends. A second one ends the process
+// immediately.
 func untilFirstSignal(c *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// A benchServer is what a command of bench loads.
+// A benchServer is a server that a command of bench loads.
 type benchServer struct {
 	network, address string
 	// open returns a workload, which serves one run.
@@ -406,8 +406,8 @@ func (f *benchFlags) partial(ctx context.Context, err error) error {
 
 const limitedHint = "lower the rate with -q, or run the generator on another machine"
 
-// judge returns the error that a report amounts to, with its exit code, or nil. err
-// is the error of the run.
+// judge returns the error that follows from a report, with its exit code, or nil. err is the error
+// of the run.
 func (f *benchFlags) judge(ctx context.Context, r *bench.Report, err error) error {
 	switch {
 	case err != nil:

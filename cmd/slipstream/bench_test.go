@@ -24,7 +24,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// server starts a server of tests and returns its URL.
+// server starts a test server and returns its URL.
 func server(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -32,8 +32,8 @@ func server(t *testing.T, handler http.HandlerFunc) string {
 	return s.URL
 }
 
-// runBench runs slipstream bench. On a busy machine the generator may be the limit of
-// any run: that is success here.
+// runBench runs slipstream bench. On a busy machine the generator may be the limit of any run,
+// which counts as success.
 func runBench(t *testing.T, args ...string) blackbox.Result {
 	t.Helper()
 	r := blackbox.Run(t, append([]string{"bench"}, args...)...)
@@ -163,7 +163,7 @@ func awaitRequests(t *testing.T, asked *atomic.Int64) {
 	})
 }
 
-// A signal ends a run early, and what was measured is printed.
+// A signal ends a run early, and the results so far are printed.
 //
 // mutant: bench-throws-interrupted-run-away
 func TestBenchInterrupted(t *testing.T) {
@@ -192,7 +192,7 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// A server that dies in mid-run leaves a report; with --pid the run ends then.
+// If a server dies during a run, a report is printed; with --pid, the run ends then.
 func TestBenchTargetDies(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are watched on Linux only")
@@ -261,8 +261,8 @@ func TestBenchFindsTheKnee(t *testing.T) {
 	}
 }
 
-// More connections than the limit of descriptors has room for are refused before
-// the first is opened; the soft limit is raised.
+// More connections than the limit of descriptors allows are refused before the first one is opened;
+// the soft limit is raised.
 func TestBenchDescriptors(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil || runtime.GOOS == "windows" {

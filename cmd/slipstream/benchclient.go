@@ -94,7 +94,7 @@ func (f *benchFlags) dialer() func(ctx context.Context, network, addr string) (n
 	return (&net.Dialer{Control: bench.OnlyLocal}).DialContext
 }
 
-// withPort returns an address with a port, if it is neither a path nor has one.
+// withPort adds a port to an address that is not a path and has none.
 func withPort(addr, port string) string {
 	if strings.Contains(addr, ":") || strings.HasPrefix(addr, "/") {
 		return addr
@@ -102,7 +102,7 @@ func withPort(addr, port string) string {
 	return net.JoinHostPort(addr, port)
 }
 
-// A clientTarget is what a command with one of our clients loads.
+// A clientTarget is the target of a command that uses one of our clients.
 type clientTarget struct {
 	name        string // without secrets
 	addr        string // host:port, or a path
@@ -111,8 +111,8 @@ type clientTarget struct {
 	connect     func(ctx context.Context) (bench.Workload, error)
 }
 
-// clientServer returns the server that the options of a client name, if it may be loaded. wrong is
-// the error in the flags, if any.
+// clientServer returns the server in the options of a client, if it may be loaded. wrong is the
+// error in the flags, if any.
 func (f *benchFlags) clientServer(c *cobra.Command, t clientTarget, wrong error) (benchServer, error) {
 	if wrong != nil {
 		return benchServer{}, fail(exitUsage, wrong, c.CommandPath()+" --help says more")
@@ -139,7 +139,7 @@ func (t *clientTarget) open(ctx context.Context) (bench.Workload, error) {
 	return w, nil
 }
 
-// mixText is the help about workload files, which all commands of bench share.
+// mixText is the part of the help about workload files that all commands of bench share.
 const mixText = `--mix FILE sends several operations, each with a weight. The report has a row for each. FILE
 is JSON; errors name line and column.`
 
@@ -163,7 +163,7 @@ func (f *keyFlags) register(c *cobra.Command, prefix, prefixText string) {
 	flags.StringVar(&f.keys.Prefix, "key-prefix", prefix, prefixText)
 }
 
-// mixFlags are the flags that select what is sent.
+// mixFlags are the flags that select the operations.
 type mixFlags struct {
 	ratio string // empty if the command has no ratio
 	file  string
@@ -180,8 +180,8 @@ func (f *mixFlags) register(c *cobra.Command, writes, reads string) {
 	}
 }
 
-// operations returns what is sent: a command, what is in the file, or else write and read in
-// the ratio. name returns the name of a command in reports.
+// operations returns the operations to send: a command, those in the file, or else write and read
+// in the ratio. name returns the name of a command in reports.
 func (f *mixFlags) operations(command []string, name func(words []string) string, write, read mix.Operation) ([]mix.Operation, error) {
 	switch {
 	case f.file != "" && len(command) > 0:
