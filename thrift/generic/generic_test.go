@@ -178,7 +178,7 @@ struct B { 1: required i8 n, 2: map<string, U> us } struct A { 1: list<B> bs, 2:
 		}
 	}
 	if _, _, err := c.Read(nil, thrift.CodeShort, s); err == nil {
-		t.Error("ReadMessage accepts a code in place of an offset")
+		t.Error("Read accepts a code in place of an offset")
 	}
 }
 

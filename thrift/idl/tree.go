@@ -11,7 +11,7 @@ import (
 type File struct {
 	Path string // as given to Parse, or where Load found it
 	// Name is the last element of Path without its extension. Files that include this one use
-	// it as the prefix the position of the names that this one declares.
+	// it as the prefix of the names that this one declares.
 	Name        string
 	Doc         string // the first /** */ before the first header
 	Includes    []*Include
@@ -108,7 +108,7 @@ type Node struct {
 	// line, or after its opening brace.
 	Doc, Comment string
 	Annotations  Annotations
-	Pos          Pos // of the name
+	Pos          Pos // the position of the name
 }
 
 // Decl is a declaration: *Const, *Typedef, *Enum, *Struct or *Service.

@@ -208,7 +208,7 @@ function showFresh(f) {
     label: f.bounds[i] == null ? "more" : `≤ ${format.seconds(f.bounds[i])}`, share: n / most, amount: format.count(n),
   })));
   text("f-note", "Time from a commit until every answer includes it, since the start. " +
-    (f.at_most ? "These are upper bounds: SQLite does not report when a change was committed, so the time is measured from the last poll that did not see it." :
+    (f.at_most ? "At most: SQLite does not report when a change was committed, so the time is measured from the last poll that did not see it." :
       "Measured from the writing of the row, so the time until its transaction commits is included."));
 }
 
