@@ -220,7 +220,7 @@ func TestCallsBesideStreams(t *testing.T) {
 		t.Errorf("a call: %v, %v", m, err)
 	}
 	err = client.Call(t.Context(), rpc.Invocation{Service: "Chat", Function: &rpc.Function{Name: "talk"}, Args: &chat.ChatTalkArgs{}, Result: &chat.ChatTalkResult{}})
-	if e, ok := errors.AsType[*thrift.ApplicationException](err); !ok || e.Kind != thrift.UnknownMethod || !strings.Contains(e.Message, "has streams") {
+	if e, ok := errors.AsType[*thrift.ApplicationException](err); !ok || e.Kind != thrift.UnknownMethod || !strings.Contains(e.Message, "is a streaming function") {
 		t.Errorf("a call of a function with streams: %v", err)
 	}
 	for _, name := range []string{"echo", "nothing"} {

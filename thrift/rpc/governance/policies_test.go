@@ -146,8 +146,8 @@ func TestCallsWithPermits(t *testing.T) {
 		want string
 	}{
 		{second(NewBreaker(next, nil)), "the circuit breaker is nil"},
-		{second(NewRateLimit(next, nil, 0)), "no limiter and no bulkhead"},
-		{second(NewBulkhead(next, nil, 0)), "no limiter and no bulkhead"},
+		{second(NewRateLimit(next, nil, 0)), "the limiter or bulkhead is nil"},
+		{second(NewBulkhead(next, nil, 0)), "the limiter or bulkhead is nil"},
 		{second(NewBulkhead(next, new(pass), -1)), "wait for a permit -1ns is negative"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {

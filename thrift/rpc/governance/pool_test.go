@@ -371,7 +371,7 @@ func TestPoolsThatAreWrong(t *testing.T) {
 		want   string
 	}{
 		{PoolConfig{}, "the pool has no resolver"},
-		{PoolConfig{Resolver: ok, Client: rpc.ClientConfig{Addr: "a:1"}}, `the address "a:1" of clients, expected none`},
+		{PoolConfig{Resolver: ok, Client: rpc.ClientConfig{Addr: "a:1"}}, `Client.Addr is "a:1"; it must be empty`},
 		{PoolConfig{Resolver: ok, Client: rpc.ClientConfig{Depth: -1}}, "depth -1, expected 0 (the default)"},
 		{PoolConfig{Resolver: ok, Balance: 2}, "balance 2, expected LeastOutstanding or ConsistentHash"},
 		{PoolConfig{Resolver: ok, MaxEjected: 1.5}, "max ejected 1.5, expected 0 (the default) to 1"},

@@ -228,7 +228,7 @@ func TestHostileExceptions(t *testing.T) {
 		"another type":                      "\x0f",
 	} {
 		c := connect(t, rpc.ClientConfig{Addr: answering(t, thrift.Exception, body, new(atomic.Int64)), Transport: rpc.Framed, Protobuf: true})
-		if got, err := put.Call(t.Context(), c, nil); got != nil || slipstream.OutcomeOf(err) != slipstream.Executed || !strings.Contains(err.Error(), "the exception is not a valid message") {
+		if got, err := put.Call(t.Context(), c, nil); got != nil || slipstream.OutcomeOf(err) != slipstream.Executed || !strings.Contains(err.Error(), "the exception is not a valid Protobuf message") {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
