@@ -3,8 +3,7 @@
 //	go run ./examples/catalog serve 127.0.0.1:9090    # stop it with Ctrl-C
 //	go run ./examples/catalog call 127.0.0.1:9090
 //
-// The server also accepts clients of Kitex and Apache Thrift, and "call -framed" calls their
-// servers.
+// The server also accepts Kitex and Apache Thrift clients, and "call -framed" calls their servers.
 package main
 
 import (
@@ -61,7 +60,7 @@ func (s *shelf) Find(_ context.Context, id int64) (*catalog.Item, error) {
 	defer s.mu.Unlock()
 	item, ok := s.items[id]
 	if !ok {
-		return nil, &catalog.NotFound{ID: id} // declared in the IDL, so clients get it as such
+		return nil, &catalog.NotFound{ID: id} // declared in the IDL, so clients receive this type
 	}
 	return &item, nil
 }
@@ -101,7 +100,7 @@ func serve(ctx context.Context, addr string, listening func(addr string)) error 
 	return s.Shutdown(ctx)
 }
 
-// timed is middleware that generated clients accept instead of a client.
+// timed is middleware. Generated clients accept it in place of a client.
 type timed struct {
 	rpc.Caller
 	record func(function string, took time.Duration, err error)
@@ -138,7 +137,7 @@ func call(ctx context.Context, w io.Writer, config rpc.ClientConfig) error {
 	var all sync.WaitGroup
 	errs := make([]error, 100)
 	for i := range errs {
-		// Ends with its call; Wait below.
+		// The goroutine ends with its call; all.Wait waits for it.
 		all.Go(func() { _, errs[i] = c.Find(ctx, id) })
 	}
 	all.Wait()

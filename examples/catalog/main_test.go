@@ -19,8 +19,8 @@ calls of store: 2
 calls of viewed: 1
 `
 
-// TestServerAndClient: the output of the client is what the document shows, including in the format
-// of Apache Thrift, which has no statuses. The server ends when its context does.
+// TestServerAndClient: the output of the client is that shown in the document, and with Apache Thrift's framed
+// transport, which has no statuses, it differs only in the status. The server ends when its context does.
 func TestServerAndClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -1,8 +1,8 @@
-// Chain is two services and a Redis, one process each: HTTP, to Thrift, to Redis. README.md has what to type, and what happens when
-// one of them is killed.
+// Chain is an HTTP service that calls a Thrift service that uses a Redis, each in a separate process. README.md
+// describes how to run them and what happens when one is killed.
 //
-//	go run ./examples/chain sales 127.0.0.1:9090 127.0.0.1:6379    # Thrift, over the Redis
-//	go run ./examples/chain web 127.0.0.1:8081 127.0.0.1:9090      # HTTP, over the Thrift service
+//	go run ./examples/chain sales 127.0.0.1:9090 127.0.0.1:6379    # Thrift service, uses the Redis
+//	go run ./examples/chain web 127.0.0.1:8081 127.0.0.1:9090      # HTTP service, calls the Thrift service
 package main
 
 import (
@@ -18,11 +18,11 @@ import (
 
 //go:generate go run ../../cmd/slipstream gen thrift --rpc sales.thrift
 
-// Each service gives the next one less time than it has itself, so that it can still say what went wrong.
+// Each service gives the next one less time than it has itself, so that it can still report what went wrong.
 const (
-	webTimeout     = 2 * time.Second        // of a request
-	attemptTimeout = 500 * time.Millisecond // of a call of the Thrift service, of which there may be several
-	redisTimeout   = 250 * time.Millisecond // of a command
+	webTimeout     = 2 * time.Second        // for a request
+	attemptTimeout = 500 * time.Millisecond // for an attempt to call the Thrift service; a request may make several
+	redisTimeout   = 250 * time.Millisecond // for a command
 )
 
 func main() {

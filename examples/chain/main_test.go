@@ -16,10 +16,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// patience is how long the test waits for what must happen.
+// patience is how long the test waits for a condition.
 const patience = 60 * time.Second
 
-// serviceVariable makes the program of the test one of the services: it has the arguments.
+// serviceVariable, if set, makes the test program run as one of the services. Its value holds the arguments.
 const serviceVariable = "SLIPSTREAM_CHAIN"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// service is a process of the chain that can be killed and started again.
+// service is a process of the chain that can be killed and restarted.
 type service struct {
 	*testkit.Process
 	command testkit.Command
@@ -52,15 +52,15 @@ func startService(t *testing.T, kind, addr, next string) *service {
 // Restart starts the service again.
 func (s *service) Restart(t testing.TB) { s.Process = testkit.Start(t, s.command) }
 
-// tally is what clients have been told.
+// tally counts the answers that clients have received.
 type tally struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	sold, unknown int            // by POST: counted, and perhaps counted
-	codes         map[string]int // of answers, by method; 0 if there was none
+	codes         map[string]int // number of answers by method and status; status 0 if there was none
 }
 
-// request makes a request and notes the answer. It returns its status, or 0 if there is none.
+// request makes a request and records the answer. It returns the status, or 0 if there is no answer.
 func (y *tally) request(method, url string) int {
 	req, err := http.NewRequest(method, url, nil)
 	if err != nil {
@@ -90,7 +90,7 @@ func (y *tally) request(method, url string) int {
 	return code
 }
 
-// take returns what was noted since the last call, apart from sold and unknown.
+// take returns the codes recorded since the last call.
 func (y *tally) take() map[string]int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -99,8 +99,8 @@ func (y *tally) take() map[string]int {
 	return codes
 }
 
-// Each process of the chain is killed and started again under load. Requests are answered all the time, with errors that say whether
-// the sale may have been counted; the chain recovers; and no sale is lost, or counted twice.
+// Each process of the chain is killed and restarted under load. Requests are answered all the time, with errors that
+// tell whether the sale may have been counted; the chain recovers; and no sale is lost or counted twice.
 func TestEachServiceIsKilled(t *testing.T) {
 	redis := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
 	salesAddr, webAddr := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -116,7 +116,7 @@ func TestEachServiceIsKilled(t *testing.T) {
 		if i%2 == 0 {
 			method = http.MethodPost
 		}
-		// It ends with ctx, and the test waits for it.
+		// ctx ends it, and the test waits for it.
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if y.request(method, url) != http.StatusOK {
@@ -181,8 +181,8 @@ func TestEachServiceIsKilled(t *testing.T) {
 	count, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	t.Logf("%d sales, of which clients know %d; of %d others they do not know", count, y.sold, y.unknown)
+	t.Logf("%d sales; clients got %d confirmed and %d unknown", count, y.sold, y.unknown)
 	if err != nil || count < y.sold || count > y.sold+y.unknown {
-		t.Errorf("%q sales (%v), and clients have been told of %d; of %d others they do not know", text, err, y.sold, y.unknown)
+		t.Errorf("%q sales (%v); clients got %d confirmed and %d unknown", text, err, y.sold, y.unknown)
 	}
 }

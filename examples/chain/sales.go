@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// counters implements the service Sales over a Redis. Its methods run concurrently.
+// counters implements the service Sales with counters in a Redis. Its methods run concurrently.
 type counters struct{ redis *redis.Client }
 
 // Sell counts a sale.
@@ -22,7 +22,7 @@ func (c counters) Sell(ctx context.Context, product string) (int64, error) {
 	return n, statusOf(err)
 }
 
-// Sold returns how many sales there were.
+// Sold returns the number of sales.
 func (c counters) Sold(ctx context.Context, product string) (int64, error) {
 	text, found, err := c.redis.Get(ctx, "sold:"+product)
 	if err != nil || !found {
@@ -31,7 +31,8 @@ func (c counters) Sold(ctx context.Context, product string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// statusOf returns the error of a command as one that callers understand: whether it is certain that nothing was executed.
+// statusOf converts the error of a command to a status that tells callers whether the command was certainly not
+// executed.
 func statusOf(err error) error {
 	switch {
 	case err == nil:
@@ -42,9 +43,9 @@ func statusOf(err error) error {
 	return &rpc.StatusError{Code: http.StatusGatewayTimeout, Message: err.Error()}
 }
 
-// serveSales serves until ctx ends, and then answers what it has received.
+// serveSales serves until ctx ends, and then answers the calls that it has received.
 func serveSales(ctx context.Context, addr, redisAddr string, listening func(addr string)) error {
-	// It connects in the background, and again when the Redis was away.
+	// The client connects in the background, and reconnects when the Redis is available again.
 	client, err := redis.Connect(ctx, redis.Options{Addr: redisAddr, Timeout: redisTimeout, NoWait: true})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
 )
 
-// shop answers requests of HTTP by calls of the service Sales.
+// shop answers HTTP requests by calling the service Sales.
 type shop struct{ sales *sales.SalesClient }
 
 // handler returns the routes.
@@ -30,7 +30,7 @@ func (s shop) handler() *http.ServeMux {
 	return mux
 }
 
-// answer returns a handler that calls a function with the product, and answers with the number that it returns.
+// answer returns a handler that calls a function with the product and responds with its result.
 func (s shop) answer(call func(c *sales.SalesClient, ctx context.Context, product string) (int64, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), webTimeout)
@@ -44,8 +44,8 @@ func (s shop) answer(call func(c *sales.SalesClient, ctx context.Context, produc
 	}
 }
 
-// refuse answers a request whose call has failed: 503 if it is certain that nothing was executed, so that the client may repeat the
-// request, and 504 if it is not.
+// refuse answers a request whose call failed. The status is 503 if the call was certainly not executed, so that the
+// client may retry the request, and 504 otherwise.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	code := http.StatusGatewayTimeout
 	if status, ok := errors.AsType[*rpc.StatusError](err); ok {
@@ -56,13 +56,13 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	slog.Warn("a request has failed", "method", r.Method, "path", r.URL.Path, "status", code, "error", err)
+	slog.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "status", code, "error", err)
 	http.Error(w, http.StatusText(code), code)
 }
 
-// serveWeb serves until ctx ends, and then answers what it has received.
+// serveWeb serves until ctx ends, and then answers the requests that it has received.
 func serveWeb(ctx context.Context, addr, salesAddr string, listening func(addr string)) error {
-	client, err := rpc.NewClient(rpc.ClientConfig{Addr: salesAddr, Retries: -1}) // Retry repeats
+	client, err := rpc.NewClient(rpc.ClientConfig{Addr: salesAddr, Retries: -1}) // the Retry below retries instead
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func serveWeb(ctx context.Context, addr, salesAddr string, listening func(addr s
 	if _, err := metrics.Add("sales", func() slipstream.Stats { return client.Stats().Stats }); err != nil {
 		return err
 	}
-	// It repeats calls of sold, and those of sell that were certainly not executed. What it adds to the load of a service that fails is
-	// at most a tenth.
+	// The Retry retries calls of sold, and calls of sell that were certainly not executed. It adds at most a tenth to the
+	// load of a failing service.
 	retry, err := governance.NewRetry(client, governance.RetryConfig{AttemptTimeout: attemptTimeout, Observer: metrics})
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func serveWeb(ctx context.Context, addr, salesAddr string, listening func(addr s
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: webTimeout}
 	served := make(chan error, 1)
-	// It ends with Shutdown, or if the listener fails; the function waits for it.
+	// The goroutine ends with Shutdown, or if the listener fails; serveWeb waits for it.
 	go func() { served <- server.Serve(l) }()
 	listening(l.Addr().String())
 	select {

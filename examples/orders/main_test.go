@@ -32,9 +32,8 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// TestTutorialShowsTheExample: docs/tutorial-thrift.md contains the declarations and the output of
-// the client. The server notices when the deadline of a call has passed, and ends when its context
-// does.
+// TestTutorialShowsTheExample: docs/tutorial-thrift.md contains the declarations and the output of the client. The
+// handler's context ends at the deadline of a call, and the server ends when its context does.
 func TestTutorialShowsTheExample(t *testing.T) {
 	testkit.NoLeaks(t)
 	text, err := os.ReadFile("../../docs/tutorial-thrift.md")
@@ -71,7 +70,7 @@ func TestTutorialShowsTheExample(t *testing.T) {
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if !strings.Contains(log.String(), `msg="no carrier in time" order=1 error="context deadline exceeded"`) {
-			return errors.New("the handler has not noticed its deadline; the log is:\n" + log.String())
+			return errors.New("the handler did not notice its deadline; the log is:\n" + log.String())
 		}
 		return nil
 	})

@@ -374,7 +374,7 @@ func TestClosedClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := c.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a call that waited in vain: %v", err)
+		t.Errorf("a call whose context ended while it waited: %v", err)
 	}
 	client.Close()
 	close(h.gate)
