@@ -133,7 +133,7 @@ func call(ctx context.Context, w io.Writer, config rpc.ClientConfig) error {
 	if err != nil {
 		return err
 	}
-	// Calls of all goroutines share connections.
+	// All goroutines share the client's connections.
 	var all sync.WaitGroup
 	errs := make([]error, 100)
 	for i := range errs {

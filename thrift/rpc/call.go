@@ -342,7 +342,7 @@ var errNoCompact = errors.New("the service's code was generated without the Comp
 func (s *Server) admitsAnswer(n int) error {
 	switch {
 	case n > s.config.MaxMessage:
-		return fmt.Errorf("it has %d bytes; the limit is %d", n, s.config.MaxMessage)
+		return fmt.Errorf("it is %d bytes long; the limit is %d", n, s.config.MaxMessage)
 	case n >= largeAnswer && !s.large.Admits(int64(n)):
 		return errors.New("too many bytes of large answers wait for clients that do not read them")
 	}

@@ -176,7 +176,7 @@ func TestDeadlines(t *testing.T) {
 	p.reply(3, &calc.CalculatorFailResult{})
 	a, e := p.exception(4)
 	if e.Kind != rpc.KindRefused || !strings.Contains(e.Message, "deadline") || len(a.info.String("slipstream-refused")) == 0 {
-		t.Errorf("a call that came too late: %v, header %+v", e, a.info)
+		t.Errorf("a call that arrived too late: %v, header %+v", e, a.info)
 	}
 	if st := s.Stats(); st.Refused != refused {
 		t.Errorf("%d calls were refused, want %d", st.Refused, refused)

@@ -46,7 +46,7 @@ func (l *lane) settleSpare(now time.Time) *conn {
 	return nil
 }
 
-// alone reports whether no other connection than c has answered and accepts calls. The caller must hold mu.
+// alone reports whether no connection other than c has answered and accepts calls. The caller must hold mu.
 func (l *lane) alone(c *conn) bool {
 	for _, other := range l.conns {
 		if other != c && other.answered && l.takes(other) {

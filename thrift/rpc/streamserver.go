@@ -150,8 +150,8 @@ func (s *streamConn) received(c *loop.Conn, p *loop.Payload) {
 
 // Errors for clients that violate the protocol.
 var (
-	errStreamTwice = errors.New("a stream was opened whose ID is in use")
-	errStreamZero  = errors.New("a stream was opened with the ID 0")
+	errStreamTwice = errors.New("a stream was opened with an ID that is in use")
+	errStreamZero  = errors.New("a stream was opened with ID 0")
 )
 
 // frame handles a frame, which is valid only during the turn. Frames for streams that are not open are dropped: the
@@ -297,7 +297,7 @@ func (s *streamConn) leave(c *loop.Conn, st *serverStream, cause error) {
 	s.end(c, st, cause, st.window > 0)
 }
 
-// reset ends a stream because of what the client has sent.
+// reset ends a stream because of data that the client sent.
 func (s *streamConn) reset(c *loop.Conn, st *serverStream, cause error) { s.end(c, st, cause, true) }
 
 // end ends a stream before its handler has returned. If tell is set, the client is notified.
