@@ -32,6 +32,12 @@ func StartChild(t testing.TB, words string, args ...string) *Child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), childEnv+"="+words)
+	return StartProgram(t, cmd)
+}
+
+// StartProgram starts another program that exchanges lines with its test.
+func StartProgram(t testing.TB, cmd *exec.Cmd) *Child {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -62,7 +62,7 @@ func foreigners(t *testing.T) []foreign {
 
 // buildKitex generates the code of a Kitex program, builds it and returns its path. data is the path of testdata;
 // program and file are names in it.
-func buildKitex(t *testing.T, tool, data, program, file string, flags ...string) string {
+func buildKitex(t testing.TB, tool, data, program, file string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	bench := filepath.Join(data, "..", "..", "..", "bench")
@@ -88,7 +88,7 @@ func buildKitex(t *testing.T, tool, data, program, file string, flags ...string)
 }
 
 // runTool runs a program in a directory.
-func runTool(t *testing.T, dir, name string, args ...string) {
+func runTool(t testing.TB, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")

@@ -8,6 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	runMeasured()
 	buf.Check() // overwrites released memory, so that use after release is detected
 	runChild()
 	os.Exit(m.Run())

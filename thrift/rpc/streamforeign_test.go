@@ -23,7 +23,7 @@ import (
 )
 
 // kitexStreams builds the Kitex streaming program and returns its path.
-func kitexStreams(t *testing.T) string {
+func kitexStreams(t testing.TB) string {
 	tool := os.Getenv("SLIPSTREAM_KITEX")
 	if tool == "" {
 		t.Skip("SLIPSTREAM_KITEX does not name Kitex's tool: make reference runs this test")
@@ -79,7 +79,7 @@ func startKitexStreams(t *testing.T) (port string, lines <-chan string) {
 	return port, all
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

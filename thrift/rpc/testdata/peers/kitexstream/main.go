@@ -4,8 +4,9 @@
 //
 //	kitex server PORT
 //	kitex client PORT
+//	kitex echo PORT STREAMS MESSAGES
 //
-// The test generates the package gen/chat and builds the program. The server writes a line for each handler that ended
+// The last one is for BenchmarkStreamProcesses. The test generates the package gen/chat and builds the program. The server writes a line for each handler that ended
 // because its client ended the stream.
 package main
 
@@ -17,7 +18,9 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bytedance/gopkg/cloud/metainfo"
@@ -39,6 +42,10 @@ func main() {
 		err = serve(addr)
 	case "client":
 		err = call(addr)
+	case "echo":
+		streams, _ := strconv.Atoi(os.Args[3])
+		messages, _ := strconv.Atoi(os.Args[4])
+		err = echo(addr, streams, messages)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -243,6 +250,55 @@ func meta(ctx context.Context, c service.Client) error {
 		return fmt.Errorf("%v, %w", m, err)
 	}
 	return s.CloseSend(ctx)
+}
+
+// echo sends messages of 1 KB on some streams and receives their echoes, with one in flight on each. It first sends some
+// to warm up. Then it says that it is ready, waits for a line, and says when it is done.
+func echo(addr string, streams, messages int) error {
+	c, err := service.NewClient("chat", client.WithHostPorts(addr))
+	if err != nil {
+		return err
+	}
+	open := make([]interface {
+		Send(context.Context, *chat.Message) error
+		Recv(context.Context) (*chat.Message, error)
+	}, streams)
+	for i := range open {
+		if open[i], err = c.Talk(context.Background()); err != nil {
+			return err
+		}
+	}
+	text := strings.Repeat("x", 1000)
+	run := func(messages int) error {
+		var all sync.WaitGroup
+		failures := make(chan error, streams)
+		for i, s := range open {
+			all.Go(func() {
+				for n := i; n < messages; n += streams {
+					err := s.Send(context.Background(), &chat.Message{Text: text})
+					if err == nil {
+						_, err = s.Recv(context.Background())
+					}
+					if err != nil {
+						failures <- err
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		close(failures)
+		return <-failures
+	}
+	if err := run(20_000); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, _ = fmt.Scanln()
+	err = run(messages)
+	fmt.Println("done")
+	_, _ = fmt.Scanln()
+	return err
 }
 
 // cancel ends a stream whose handler waits.

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package rpc_test
+
+func runMeasured() {}
