@@ -223,7 +223,7 @@ func (s *socket) take(reason Reason) {
 		}
 	}
 	s.calls.take(n, s.engine, s.pace.trip.get())
-	if n == 1 && idle && s.pace.crowd > 0 {
+	if n+len(s.out.leaving) == 1 && idle && s.pace.crowd > 0 {
 		s.pace.crowd--
 	}
 	s.counts.noteWrite(reason, n+len(s.out.leaving), s.out.outgoing.Len())

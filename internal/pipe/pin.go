@@ -106,6 +106,7 @@ func (p Pin) Listen(on bool) {
 		return
 	}
 	s.mu.Lock()
+	s.recall()
 	if s.role != roleFree || s.life.closed {
 		s.mu.Unlock()
 		return

@@ -39,6 +39,7 @@ const (
 	roleKeeper role = iota // the keeper
 	roleFree               // none; the next lone caller takes the role
 	roleCaller             // a lone caller
+	roleLent               // the receiver of the only stream, see stream_solo.go
 )
 
 // A socket is one connection and the calls on it. It is created by the keeper,
@@ -340,6 +341,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.pace.crowd = crowdLasts
 	}
 	wakeSweeper := s.queue(cs)
+	s.recall()
 	if s.role == roleFree { // so there is no other call
 		s.role, s.out.writing = roleCaller, true
 		if canRead {

@@ -28,7 +28,13 @@ func (s *socket) lend() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() || s.life.closed || s.listens.Load() {
+	if s.life.closed || s.listens.Load() {
+		return false
+	}
+	if s.streams.live > 0 {
+		return s.lendToStream()
+	}
+	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() {
 		return false
 	}
 	s.role = roleFree
@@ -79,6 +85,7 @@ func (s *socket) waitForRole() bool {
 // giveToKeeper gives the role to the keeper. The caller holds mu and the role.
 func (s *socket) giveToKeeper() {
 	s.role, s.reader, s.lone = roleKeeper, nil, 0
+	s.streams.loan.to, s.streams.loan.waits = nil, 0
 	select {
 	case s.roleWake <- struct{}{}:
 	default:
@@ -121,12 +128,12 @@ func (s *socket) readFor(leader *Call) bool {
 	return false
 }
 
-// awaitReader waits until a lone caller no longer reads the closed socket: it may still
+// awaitReader waits until a lone caller or receiver no longer reads the closed socket: it may still
 // be calling completers.
 func (s *socket) awaitReader() {
 	for {
 		s.mu.Lock()
-		busy := s.role == roleCaller
+		busy := s.role == roleCaller || s.role == roleLent && s.streams.loan.reading
 		s.mu.Unlock()
 		if !busy {
 			return
@@ -156,10 +163,7 @@ func (s *socket) look() (err error) {
 func (s *socket) resume() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped {
-		s.stopped = false
-		s.conn.SetReadDeadline(time.Time{})
-	}
+	s.unstop()
 	return s.reader != nil
 }
 
@@ -168,10 +172,7 @@ func (s *socket) resume() bool {
 func (s *socket) endSolo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped {
-		s.stopped = false
-		s.conn.SetReadDeadline(time.Time{})
-	}
+	s.unstop()
 	s.reader = nil
 	if s.life.closed || !s.unused() || s.in.partial() || s.listens.Load() {
 		s.giveToKeeper()

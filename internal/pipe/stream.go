@@ -72,6 +72,8 @@ type Stream struct {
 	// credit yet.
 	untold atomic.Int64
 
+	watching <-chan struct{} // of the context that watchRecv watches; owned by the receiver
+
 	mu sync.Mutex
 	// Guarded by mu, which is locked after the socket's.
 	call    *Call // nil if the stream has ended
@@ -81,6 +83,7 @@ type Stream struct {
 	closed  bool        // Close was called
 	settled bool        // its share of streamRoom was released
 	stop    func() bool // stops watching the context
+	unwatch func() bool // stops watching the context of Recv; nil if none is watched
 }
 
 // stream returns the stream that c has opened, or nil if c is another call.
@@ -211,6 +214,7 @@ func (s *socket) open(st *Stream, c *Call) error {
 	st.sending.live = true
 	s.streams.live++
 	s.lone, s.pace.crowd = 0, crowdLasts
+	s.recall()
 	one := [1]*Call{c}
 	wakeSweeper := s.queue(one[:])
 	st.ticket = s.calls.ticketOf(c)
@@ -347,11 +351,15 @@ func (st *Stream) finish() (stop func()) {
 	st.call = nil
 	close(st.done)
 	st.notify()
-	if st.stop == nil {
-		return func() {}
+	cancel, unwatch := st.stop, st.unwatch
+	return func() {
+		if cancel != nil {
+			cancel()
+		}
+		if unwatch != nil {
+			unwatch()
+		}
 	}
-	cancel := st.stop
-	return func() { cancel() }
 }
 
 // notify wakes the receiver.

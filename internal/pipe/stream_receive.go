@@ -116,6 +116,12 @@ func (st *Stream) Recv(ctx context.Context) ([]byte, error) {
 		if b != nil || err != nil {
 			return b, err
 		}
+		if st.borrows() {
+			st.readLoan(ctx)
+			if st.arrivedAny() {
+				continue
+			}
+		}
 		select {
 		case <-st.arrived:
 		case <-ctx.Done():

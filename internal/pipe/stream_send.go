@@ -40,6 +40,10 @@ type socketStreams struct {
 
 	// Owned by the goroutine that has the reader's role.
 	parts []part
+
+	// Guarded by the socket's lock.
+	waited *Stream // the last stream whose receiver had to wait
+	loan   streamLoan
 }
 
 // streamFrames is the completer of the frames of a stream.
@@ -191,6 +195,7 @@ func (st *Stream) admission(ctx context.Context, c *Call) (err error) {
 	}
 	st.schedule()
 	for out.want > 0 && err == nil {
+		s.recall() // what it waits for may have to be read
 		s.mu.Unlock()
 		select {
 		case <-st.admitted:
@@ -314,6 +319,11 @@ func (st *Stream) leave(cause error) (dropped []*Call) {
 	s, out := st.socket, &st.sending
 	out.live = false
 	s.streams.live--
+	if s.streams.waited == st {
+		s.streams.waited = nil
+	}
+	s.recall()
+	s.interruptReceiver(st)
 	for _, c := range s.out.oneWays {
 		if c.frameOf() == st && c.state.Load() == statePending {
 			c.giveUp(slipstream.NotSent, cause)

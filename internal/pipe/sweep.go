@@ -455,6 +455,11 @@ func (pinged) Complete(c *Call) { c.Release() }
 // used it for some time, so that an idle socket is read.
 func (s *socket) endLoan(now time.Duration) {
 	s.mu.Lock()
+	if loan := &s.streams.loan; loan.uses == loan.checked {
+		s.recall()
+	} else {
+		loan.checked = loan.uses
+	}
 	if s.role != roleFree || s.life.closed || now-s.watch.idleSince < s.engine.rest(true) {
 		s.mu.Unlock()
 		return

@@ -236,6 +236,7 @@ func (s *socket) accept(u *unit, takers *[]taker) bool {
 	if s.lone = 0; !s.unused() {
 		s.pace.crowd = crowdLasts
 	}
+	s.recall()
 	reclaims := s.role == roleFree
 	if reclaims {
 		s.role, s.out.writing = roleCaller, true
