@@ -22,6 +22,7 @@
 //	peer.go      dialing and reconnecting      stats.go      counters
 //	raw_*.go     system calls                  options_*.go  socket options
 //	stream.go    streams: opening and ending   stream_send.go, stream_receive.go their frames
+//	stream_solo.go  the receiver of a lone stream reads
 //	roundtrip.go the smallest reply time       transit.go    calls that move to another socket
 //	sockets.go   the number of sockets         aim.go        replies read into the caller's memory
 //	pin.go       calls on one connection
@@ -205,7 +206,7 @@
 //     looks up the streams of a read under one lock, copies each frame into the inbox of its stream, and
 //     never waits. A frame that does not fit ends its stream. A server with flow control gets credit for what
 //     Recv has taken (AppendCredit) after each quarter of its window; a stream has at most one such frame
-//     queued.
+//     queued. The receiver of the only stream of a socket without calls reads for itself (stream_solo.go).
 //  4. End. A stream ends once, in one of three ways. When its last frame arrives, Recv returns the
 //     remaining frames and then io.EOF, and Send returns ErrStreamEnded. It also ends with its
 //     socket. And this side can end it, by Close, its context, or a full inbox: its call is given
@@ -265,8 +266,8 @@
 //
 //   - The matcher, queued, roles, flags and counters are guarded by socket.mu, which is held to
 //     append, swap and remove, but never during a system call.
-//   - The read buffer and the scanner belong to the goroutine that has the reader's role: the keeper or a
-//     lone caller. The role moves under socket.mu.
+//   - The read buffer and the scanner belong to the goroutine that has the reader's role: the keeper, a
+//     lone caller, or the receiver of a lone stream. The role moves under socket.mu.
 //   - outgoing belongs to the goroutine that has set writing: a caller, the reader, the writer or the
 //     sweeper.
 //   - A call belongs to its caller; in the matcher, it is guarded by socket.mu; after that, it belongs to

@@ -20,7 +20,7 @@ func lentStream(t *testing.T, on func(r toyRequest), change func(*Config)) (*str
 	k := startStreamToy(t, &streamToy{on: func(r toyRequest) {
 		switch r.body[0] {
 		case 'o':
-		case 'd', 'x':
+		case 'd':
 			echoStream(r)
 		default:
 			on(r)
@@ -110,12 +110,13 @@ func TestReceiverThatReads(t *testing.T) {
 		}
 	})
 	t.Run("the stream is closed", func(t *testing.T) {
-		_, e, st := lentStream(t, ignoreStream, nil)
+		k, e, st := lentStream(t, ignoreStream, nil) // which does not answer the reset either
 		done := received(t.Context(), t, st)
 		st.Close()
 		if err := await(t, done); !errors.Is(err, ErrStreamClosed) {
 			t.Errorf("Recv: %v", err)
 		}
+		k.of(st)[0].reply("ereset")
 		checkStreamsBalanced(t, e)
 		lend(t, mustOpen(t, e)) // on the same connection
 		if n := e.Snapshot().Reconnects; n != 0 {
@@ -177,7 +178,7 @@ func TestLoanOfTheRoleEnds(t *testing.T) {
 		}
 	})
 	t.Run("for another stream", func(t *testing.T) {
-		_, e, st := lentStream(t, ignoreStream, nil)
+		_, e, st := lentStream(t, echoStream, nil)
 		other := mustOpen(t, e)
 		if err := roleIs(st, roleKeeper); err != nil {
 			t.Error(err)
@@ -202,14 +203,19 @@ func TestLoanOfTheRoleEnds(t *testing.T) {
 		}
 	})
 	t.Run("for credit", func(t *testing.T) {
-		_, _, st := lentStream(t, func(r toyRequest) { r.reply("c2000") }, func(c *Config) { withToyCredit(c, 1<<10, 0) })
+		k, _, st := lentStream(t, ignoreStream, func(c *Config) { withToyCredit(c, 1<<10, 0) })
+		setCredit := func(n int) {
+			st.socket.mu.Lock()
+			defer st.socket.mu.Unlock()
+			st.sending.credit = n
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		for range rounds {
-			for range 4 { // the third one has to wait
-				if err := sendToy(ctx, st, "n"+strings.Repeat("x", 488)); err != nil {
-					t.Fatal(err)
-				}
+			setCredit(0)
+			k.of(st)[0].reply("c1000") // nobody reads
+			if err := sendToy(ctx, st, "nothing"); err != nil {
+				t.Fatal(err)
 			}
 			lend(t, st)
 		}
@@ -240,7 +246,7 @@ func TestLoanOfTheRoleEnds(t *testing.T) {
 		}
 	})
 	t.Run("with the stream", func(t *testing.T) {
-		k, e, st := lentStream(t, ignoreStream, nil)
+		k, e, st := lentStream(t, echoStream, nil)
 		st.Close()
 		checkStreamsBalanced(t, e)
 		if err := k.echo(t.Context(), e, "rcall"); err != nil {

@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,9 +18,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// runMeasured is the whole life of a process of BenchmarkStreamProcesses: a server ("streams-serve ADDR"), or a client
-// ("streams-echo ADDR STREAMS MESSAGES"). It returns in other processes. In those processes, package buf checks
-// nothing, which would cost time.
+// runMeasured is the whole life of a process of BenchmarkStreamProcesses: a server ("streams-serve ADDR"), a client
+// ("streams-echo ADDR STREAMS MESSAGES"), or the same without a protocol ("bytes-serve ADDR", "bytes-echo ADDR
+// MESSAGES"). It returns in other processes. It runs before package buf checks the use of memory, which costs time.
 func runMeasured() {
 	words := testkit.ChildWords()
 	var err error
@@ -30,6 +31,11 @@ func runMeasured() {
 		streams, _ := strconv.Atoi(words[2])
 		messages, _ := strconv.Atoi(words[3])
 		err = echoStreams(words[1], streams, messages)
+	case len(words) == 2 && words[0] == "bytes-serve":
+		err = serveBytes(words[1])
+	case len(words) == 3 && words[0] == "bytes-echo":
+		messages, _ := strconv.Atoi(words[2])
+		err = echoBytes(words[1], messages)
 	default:
 		return
 	}
@@ -103,6 +109,55 @@ func echoStreams(addr string, streams, messages int) error {
 	return err
 }
 
+// serveBytes echoes the bytes of one connection.
+func serveBytes(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	fmt.Println("serving")
+	c, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 4<<10)
+	for {
+		n, err := c.Read(b)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Write(b[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// echoBytes sends as many bytes as a message of 1 KB has, and receives them.
+func echoBytes(addr string, messages int) error {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1040)
+	run := func(messages int) (err error) {
+		for i := 0; i < messages && err == nil; i++ {
+			if _, err = c.Write(b); err == nil {
+				_, err = io.ReadFull(c, b)
+			}
+		}
+		return err
+	}
+	if err := run(20_000); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, _ = fmt.Scanln()
+	err = run(messages)
+	fmt.Println("done")
+	_, _ = fmt.Scanln()
+	return err
+}
+
 // usage is what the threads of a process have used.
 type usage struct{ nanoseconds, waits float64 }
 
@@ -140,13 +195,19 @@ func numberAfter(text, word string) float64 {
 }
 
 // BenchmarkStreamProcesses is BenchmarkStreams with the client and the server in separate processes, and the same with
-// Kitex if SLIPSTREAM_KITEX names its tool. It reports the CPU time of both for each message and its echo, and how often
-// their threads waited.
+// Kitex if SLIPSTREAM_KITEX names its tool. "bytes" has connections of package net and no protocol. It reports the CPU
+// time of both processes for each message and its echo, and how often their threads waited.
 func BenchmarkStreamProcesses(b *testing.B) {
 	var kitex string
 	if os.Getenv("SLIPSTREAM_KITEX") != "" {
 		kitex = kitexStreams(b)
 	}
+	b.Run("bytes", func(b *testing.B) {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(b)))
+		server := testkit.StartChild(b, "bytes-serve "+addr)
+		server.Expect("serving")
+		compareProcesses(b, server, testkit.StartChild(b, fmt.Sprintf("bytes-echo %s %d", addr, b.N)))
+	})
 	for _, streams := range []int{1, 100} {
 		b.Run(fmt.Sprintf("ours/%d", streams), func(b *testing.B) {
 			addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(b)))
