@@ -62,13 +62,16 @@ func (st *Stream) borrows() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !st.sending.live || s.life.closed {
+		return false
+	}
 	loan := &s.streams.loan
 	if s.streams.waited = st; s.onlyStream() {
 		loan.waits++
 	} else {
 		loan.waits = 0
 	}
-	if s.role != roleLent || loan.to != st || s.life.closed {
+	if s.role != roleLent || loan.to != st {
 		return false
 	}
 	loan.reading = true
@@ -123,19 +126,29 @@ func (st *Stream) watchRecv(ctx context.Context) {
 		return
 	}
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.unwatch != nil {
-		st.unwatch()
-		st.unwatch = nil
+	unwatch := st.unwatch
+	st.unwatch = nil
+	st.mu.Unlock()
+	if unwatch != nil {
+		unwatch()
 	}
-	st.watching = done
-	if done != nil && st.call != nil {
-		st.unwatch = context.AfterFunc(ctx, func() {
-			s := st.socket
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.interruptReceiver(st)
-		})
+	if st.watching = done; done == nil {
+		return
+	}
+	unwatch = context.AfterFunc(ctx, func() {
+		s := st.socket
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.interruptReceiver(st)
+	})
+	st.mu.Lock()
+	ended := st.call == nil
+	if !ended {
+		st.unwatch = unwatch
+	}
+	st.mu.Unlock()
+	if ended {
+		unwatch()
 	}
 }
 
