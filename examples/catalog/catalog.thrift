@@ -18,6 +18,6 @@ service Catalog {
   /** Adds an item, or replaces it, and returns its ID. */
   i64 store(1: Item item)
 
-  /** Notes that an item was looked at. Nobody waits for it. */
+  /** Records that an item was viewed. Clients do not wait for a reply. */
   oneway void viewed(1: i64 id)
 }

@@ -210,7 +210,7 @@ type Catalog interface {
 	Find(ctx context.Context, id int64) (*Item, error)
 	// Adds an item, or replaces it, and returns its ID.
 	Store(ctx context.Context, item *Item) (int64, error)
-	// Notes that an item was looked at. Nobody waits for it.
+	// Records that an item was viewed. Clients do not wait for a reply.
 	Viewed(ctx context.Context, id int64) error
 }
 
@@ -338,7 +338,7 @@ func (p *CatalogClient) Store(ctx context.Context, item *Item) (int64, error) {
 
 var functionOfCatalogViewed = rpc.Function{Service: "Catalog", Name: "viewed", Oneway: true}
 
-// Notes that an item was looked at. Nobody waits for it.
+// Records that an item was viewed. Clients do not wait for a reply.
 func (p *CatalogClient) Viewed(ctx context.Context, id int64) error {
 	var r struct {
 		args CatalogViewedArgs
