@@ -75,7 +75,7 @@ func checkWayThroughCompact(t *testing.T, u thrift.Unknown) {
 
 // FuzzReadStruct checks for every input that reading ends without a panic. An accepted value has
 // the size that SizeThrift returns, and is the same in both protocols, wherever its strings are
-// stored and whatever the previous value was.
+// stored and regardless of the previous value.
 func FuzzReadStruct(f *testing.F) {
 	for _, v := range []*Order{empty(), full()} {
 		for _, c := range codecs {
@@ -118,7 +118,7 @@ func checkBoth(t *testing.T, v *Order, want []byte) {
 	for _, c := range codecs {
 		got := new(Order)
 		if _, err := c.read(&thrift.Reader{MaxMemory: 1 << 30}, c.append(v), got); err != nil {
-			t.Fatalf("%s does not read what it has written: %v\n%+v", c.name, err, v)
+			t.Fatalf("%s: reading its output: %v\n%+v", c.name, err, v)
 		}
 		if c.name == "compact" {
 			got.forgetUnknown()

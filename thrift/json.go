@@ -114,7 +114,7 @@ func (t *Table) AppendJSON(b []byte, p unsafe.Pointer, index int, o JSON) ([]byt
 
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
-// keptByJSON is how much memory a jsonReader keeps for the next one.
+// keptByJSON is the maximum amount of memory that is kept for the next jsonReader.
 const keptByJSON = 64 << 10
 
 // ReadJSON reads the struct at p, whose index in the table is index, from b. r determines where

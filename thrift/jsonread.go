@@ -21,7 +21,8 @@ func (t *Table) readDocument(d *jsonReader, p unsafe.Pointer, index int) {
 	}
 }
 
-// readJSON reads the struct at p. depth is how many levels of structs and containers are left.
+// readJSON reads the struct at p. depth is the number of remaining levels of structs and
+// containers.
 func (t *Table) readJSON(d *jsonReader, p unsafe.Pointer, index, depth int) bool {
 	d.peek()
 	start := d.off

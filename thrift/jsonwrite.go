@@ -21,7 +21,8 @@ type jsonWriter struct {
 	conv  bool // values of type i64 are strings in this field
 }
 
-// writeJSON writes the struct at p. depth is how many levels of structs and containers are left.
+// writeJSON writes the struct at p. depth is the number of remaining levels of structs and
+// containers.
 func (t *Table) writeJSON(w *jsonWriter, p unsafe.Pointer, index, depth int) bool {
 	if depth <= 0 {
 		w.err = &JSONError{Offset: len(w.b), Problem: tooDeep}

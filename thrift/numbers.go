@@ -72,7 +72,7 @@ func PutUUIDs(b []byte, n int, v []UUID) int {
 	return n + copy(b[n:n+16*len(v)], bytesOfUUIDs(v))
 }
 
-// bytesOfUUIDs returns the memory of v, which is what is on the wire.
+// bytesOfUUIDs returns the memory of v, which equals its encoding.
 func bytesOfUUIDs(v []UUID) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 16*len(v))
 }

@@ -56,7 +56,7 @@ type Reader struct {
 	// Memory says where strings, binaries and lists of numbers are stored. The zero value is
 	// MemoryShared.
 	Memory Memory
-	// MaxMemory is how many bytes the structs, lists and maps of a message may take. If it is 0,
+	// MaxMemory limits the bytes that the structs, lists and maps of a message take. If it is 0,
 	// the limit is 4 MiB plus 64 times the size of the input. Strings and binaries do not count:
 	// they take about as much memory as in the input.
 	MaxMemory int
@@ -184,7 +184,7 @@ func (r *Reader) Begin(size int) {
 // message needs too much memory. Refusal returns the code.
 func (r *Reader) Refuses(depth int) bool { return depth <= 0 || r.budget < 0 }
 
-// Refusal returns the code for a struct at off that Refuses has refused.
+// Refusal returns the code for a struct at off for which Refuses returned true.
 func (r *Reader) Refusal(off, depth int) int {
 	if depth <= 0 {
 		return r.fail(CodeDeep, off)
@@ -331,8 +331,8 @@ func (r *Reader) flat(n, size, left int) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(p))
 }
 
-// extraTexts is how many strings an allocation for a list of structs has in addition, for the lists
-// after it.
+// extraTexts is the number of additional strings in an allocation for a list of structs, for the
+// lists after it.
 const extraTexts = 16
 
 // strings is numbers for strings. At most left strings can follow.

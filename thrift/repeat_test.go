@@ -60,8 +60,8 @@ func TestRepeatedFieldsDoNotClearALargeMapAgainAndAgain(t *testing.T) {
 	}
 }
 
-// The deepest struct may have containers in declared fields. The path of an error after one leads
-// to the field with the error.
+// The deepest struct may have containers in declared fields. The path of an error after such a
+// container is that of the field with the error.
 func TestErrorAfterAContainerInTheDeepestStruct(t *testing.T) {
 	const n = thrift.MaxDepth
 	for i, c := range codecs {

@@ -61,8 +61,8 @@ type UUID = [16]byte
 type Struct interface {
 	// SizeThrift returns the size of the encoding in the Binary protocol.
 	SizeThrift() int
-	// AppendThrift appends the encoding to b and returns it. It does not allocate if b has
-	// room for SizeThrift bytes.
+	// AppendThrift appends the encoding to b and returns the extended slice. It does not allocate
+	// if b has room for SizeThrift bytes.
 	AppendThrift(b []byte) []byte
 	// ReadThrift reads the struct at b[off:] and returns the offset after it, or a negative
 	// code that [Reader.Read] converts to an error. It returns a code if depth, the number of
@@ -74,13 +74,14 @@ type Struct interface {
 // CompactStruct is a Struct that also has an encoding in the Compact protocol.
 type CompactStruct interface {
 	Struct
-	// AppendCompact appends the encoding in the Compact protocol to b and returns it.
+	// AppendCompact appends the encoding in the Compact protocol to b and returns the extended
+	// slice.
 	AppendCompact(b []byte) []byte
 	// ReadCompact is ReadThrift for the Compact protocol.
 	ReadCompact(r *Reader, b []byte, off, depth int) int
 }
 
-// Append appends the encoding of v in the Binary protocol to b and returns it.
+// Append appends the encoding of v in the Binary protocol to b and returns the extended slice.
 func Append(b []byte, v Struct) []byte { return v.AppendThrift(b) }
 
 // Write writes the encoding of v in the Binary protocol to b and returns its size. If that is more

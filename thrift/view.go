@@ -230,7 +230,7 @@ func OptIf[T any](set bool, v T) Opt[T] {
 	return Opt[T]{v, true}
 }
 
-// ValueOf returns what p points to, or the zero value if p is nil.
+// ValueOf returns the value that p points to, or the zero value if p is nil.
 func ValueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

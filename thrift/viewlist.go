@@ -95,7 +95,8 @@ func (l NumbersView[T]) each(yield func(int, T) bool) {
 	}
 }
 
-// AppendTo appends the elements to a slice and returns it. It is faster than a loop over All.
+// AppendTo appends the elements to a slice and returns the extended slice. It is faster than a loop
+// over All.
 func (l NumbersView[T]) AppendTo(to []T) []T {
 	n := l.Len()
 	if cap(to)-len(to) < n {

@@ -1,4 +1,4 @@
-// The adapter to Apache Thrift: a module of its own, so that programs that do not use it do not have
+// The adapter to Apache Thrift: a separate module, so that programs that do not use it do not have
 // the library of Apache Thrift in their module graph.
 module github.com/slipstream-go/slipstream/thrift/apache
 

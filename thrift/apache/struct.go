@@ -140,7 +140,7 @@ type copier struct {
 	err      error
 }
 
-// check records an error. It reports whether there is none.
+// check records the first error, and reports whether there is none so far.
 func (c *copier) check(err error) bool {
 	if c.err == nil {
 		c.err = err

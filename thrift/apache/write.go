@@ -107,7 +107,7 @@ func (p *Protocol) WriteSetEnd(context.Context) error { return nil }
 // container without elements may have any type.
 func check(size int, types ...lib.TType) error {
 	if size < 0 {
-		return lib.NewTProtocolExceptionWithType(lib.NEGATIVE_SIZE, fmt.Errorf("apache: a container has the size %d", size))
+		return lib.NewTProtocolExceptionWithType(lib.NEGATIVE_SIZE, fmt.Errorf("apache: invalid container size %d", size))
 	}
 	if size > math.MaxInt32 {
 		return failure(thrift.CodeLength, 0)

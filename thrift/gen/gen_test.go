@@ -27,7 +27,7 @@ var variants = map[string]Config{
 	"order":    {JSON: true, Body: true, SortedKeys: true, FixedFirst: true, Views: true, Descriptors: true},
 }
 
-// load loads files of the tests.
+// load loads test files.
 func load(t testing.TB, pattern string) *idl.Program {
 	t.Helper()
 	names, err := filepath.Glob(pattern)

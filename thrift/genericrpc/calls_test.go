@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// patience is how long tests wait for events that should happen soon.
+// patience is the time limit for events that should happen soon.
 const patience = time.Minute
 
 // calcIDL returns a service of calc.thrift.

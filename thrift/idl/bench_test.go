@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// largeSource returns an IDL of 10,000 lines: 625 structs of 12 fields interspersed with two enums,
-// a service and constants.
+// largeSource returns 10,000 lines of IDL: 625 structs of 12 fields interspersed with two enums, a
+// service and constants.
 func largeSource() string {
 	var b strings.Builder
 	b.WriteString("namespace go large\n\nenum Color { RED = 1, GREEN = 2 }\nstruct S0 { 1: i32 a }\n")

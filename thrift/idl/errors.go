@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// printable replaces what a terminal might interpret as a command.
+// printable replaces characters that a terminal might interpret as a command.
 func printable(s string) string { return strings.Map(printableRune, s) }
 
 func printableRune(r rune) rune {
@@ -223,8 +223,8 @@ func cut(s string, limit int) string {
 	return s
 }
 
-// Errorf returns an error at a position of the file, with its line. It is meant for programs that
-// check more than Load does. Several goroutines must not call it for the same file concurrently.
+// Errorf returns an error at a position of the file, with its line. It is meant for programs with
+// additional checks. It is not safe for concurrent use with the same file.
 func (f *File) Errorf(pos Pos, format string, args ...any) *Error {
 	return newError(f, pos, sprintf(format, args))
 }

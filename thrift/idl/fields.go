@@ -103,7 +103,7 @@ func (p *parser) fieldName(of fieldOf) (string, Pos, bool) {
 	return p.name("the name of the " + of.String())
 }
 
-// fieldID returns the ID of a field and whether it was assigned.
+// fieldID returns the ID of a field and reports whether it was assigned automatically.
 func (p *parser) fieldID(f *Field, id int64, pos Pos, explicit bool, auto *int64) (int16, bool) {
 	assigned := false
 	switch {

@@ -216,7 +216,7 @@ func (l *loader) candidates(f *File, name string) []string {
 	return all
 }
 
-// missing reports whether there is no such file. A path that leads out of an fs.FS is invalid.
+// missing reports whether there is no such file. A path that leads outside of an fs.FS is invalid.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid)
 }

@@ -52,7 +52,8 @@ func (c *checker) unknown(name string, pos Pos, sought string) {
 
 const maxSuggested = 5000 // maximum number of names that an unknown name is compared with
 
-// names returns the names of the types, or of the services, that a file declares, with a prefix.
+// names returns the names of the types or services that a file declares, each with the given
+// prefix.
 func names(f *File, sought, prefix string) []string {
 	var all []string
 	for _, d := range f.Decls[:min(len(f.Decls), maxSuggested)] {

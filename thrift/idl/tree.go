@@ -228,8 +228,8 @@ func (s *Struct) index() {
 type Requiredness uint8
 
 // The kinds of requiredness. A field with neither keyword has Default: it is always written, and
-// may be absent when it is read. Fields of unions are Optional, whatever the source says.
-// Arguments and exceptions of functions are not.
+// may be absent when it is read. Fields of unions are Optional, regardless of the source. Arguments
+// and exceptions of functions are not Optional.
 const (
 	Default Requiredness = iota
 	Required

@@ -57,7 +57,7 @@ func TestDefaultsOfFieldsThatAreNotSent(t *testing.T) {
 	}
 }
 
-// A struct that is read from a message contains nothing of the default of its field.
+// The default of a field does not affect a struct that is read from a message.
 func TestDefaultOfAFieldIsNotReadInto(t *testing.T) {
 	sent := &shop.UsesDefaults{Changed: shop.NewWithDefaults(), Same: &shop.WithDefaults{Number: 8}}
 	sent.Changed.Maybe = thrift.Some(int64(3))

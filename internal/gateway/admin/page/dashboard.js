@@ -50,7 +50,7 @@ const specs = [
     ],
   },
   {
-    title: "Latency", format: format.seconds, log: true, least: 1e-6, nothing: "no requests in this time",
+    title: "Latency", format: format.seconds, log: true, least: 1e-6, nothing: "no requests in this period",
     series: [line("p50", "c-p50", "p50"), line("p90", "c-p90", "p90"), line("p99", "c-p99", "p99"), line("p99.9", "c-p999", "p999")],
   },
   {
