@@ -21,6 +21,7 @@ func Targets() loadproc.Targets {
 	return loadproc.Targets{
 		TargetName: func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return Open(ctx, s.Address, s.Seed) },
 		PlainName:  openPlain,
+		ThriftName: openThrift,
 	}
 }
 

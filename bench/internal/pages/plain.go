@@ -13,34 +13,60 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// PlainName is the name of plain connections as the client in a [loadproc.Spec]: each caller has
-// one, sends a GET, or an MGET of Array keys, and compares the reply. With a Batch, it sends as
-// many requests in one write and then reads all replies.
-const PlainName = "plain"
+// Names of plain connections as the client in a [loadproc.Spec]: each caller has one, sends a GET,
+// or an MGET of Array keys, and compares the reply; over Thrift, it calls the method of the
+// resource. With a Batch, it sends as many requests in one write and then reads all replies.
+const (
+	PlainName  = "plain"
+	ThriftName = "plain-thrift"
+)
 
 // plainTarget holds the encoded keys and values of the documents.
 type plainTarget struct {
 	// Immutable after openPlain.
 	address string
 	seed    uint64
-	many    int      // keys of an MGET; 0 for GET
+	many    int      // keys of an MGET; 0 for one key
+	command string   // of a request for one key, before the key
 	head    []byte   // of a reply to MGET
-	keys    [][]byte // bulk strings
-	values  [][]byte // the same
+	keys    [][]byte // bulk strings, or calls
+	values  [][]byte // bulk strings, or answers
 }
 
-func openPlain(_ context.Context, s loadproc.Spec) (load.Target, error) {
-	t := &plainTarget{address: s.Address, seed: s.Seed, many: s.Array, head: fmt.Appendf(nil, "*%d\r\n", s.Array)}
+func openPlain(ctx context.Context, s loadproc.Spec) (load.Target, error) {
+	t := &plainTarget{address: s.Address, seed: s.Seed, many: s.Array, command: "*2\r\n$3\r\nGET\r\n", head: fmt.Appendf(nil, "*%d\r\n", s.Array)}
 	for n := range Count {
 		t.keys, t.values = append(t.keys, bulk([]byte(Key(n)))), append(t.values, bulk(Document(n)))
 	}
-	return t, nil
+	return t, t.learn(ctx, s)
+}
+
+// learn requests every document once, one at a time, if the specification says so.
+func (t *plainTarget) learn(ctx context.Context, s loadproc.Spec) error {
+	if !s.Learn {
+		return nil
+	}
+	c, err := t.dial(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for n := range Count {
+		c.begin()
+		c.ask(n)
+		c.flush()
+		c.receive()
+	}
+	return errors.Join(c.broken, c.Close())
 }
 
 func bulk(text []byte) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(text), text) }
 
 // NewCaller implements [load.Target].
 func (t *plainTarget) NewCaller(ctx context.Context, i int) (load.Caller, error) {
+	return t.dial(ctx, i)
+}
+
+func (t *plainTarget) dial(ctx context.Context, i int) (*plainCaller, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.address)
 	if err != nil {
 		return nil, err
@@ -80,20 +106,35 @@ func (c *plainCaller) DoBatch(_ context.Context, outcomes []error) {
 	}
 }
 
-// send writes n requests together.
+// send writes n requests for random documents together.
 func (c *plainCaller) send(n int) {
-	c.request, c.asked, c.next = c.request[:0], c.asked[:0], 0
+	c.begin()
 	for range n {
 		if c.target.many == 0 {
-			c.request = append(c.request, "*2\r\n$3\r\nGET\r\n"...)
-		} else {
-			c.request = fmt.Appendf(c.request, "*%d\r\n$4\r\nMGET\r\n", 1+c.target.many)
+			c.ask(c.rng.IntN(len(c.target.keys)))
+			continue
 		}
-		for range max(c.target.many, 1) {
-			key := c.rng.IntN(len(c.target.keys))
-			c.request, c.asked = append(c.request, c.target.keys[key]...), append(c.asked, key)
+		c.request = fmt.Appendf(c.request, "*%d\r\n$4\r\nMGET\r\n", 1+c.target.many)
+		for range c.target.many {
+			c.add(c.rng.IntN(len(c.target.keys)))
 		}
 	}
+	c.flush()
+}
+
+func (c *plainCaller) begin() { c.request, c.asked, c.next = c.request[:0], c.asked[:0], 0 }
+
+// ask adds a request for one document.
+func (c *plainCaller) ask(key int) {
+	c.request = append(c.request, c.target.command...)
+	c.add(key)
+}
+
+func (c *plainCaller) add(key int) {
+	c.request, c.asked = append(c.request, c.target.keys[key]...), append(c.asked, key)
+}
+
+func (c *plainCaller) flush() {
 	if _, err := c.conn.Write(c.request); err != nil && c.broken == nil {
 		c.broken = err
 	}

@@ -1,6 +1,6 @@
-// Package rpcload contains what the programs of the suites thrift-rpc and thrift-views share: each
-// is a server of the services of rpcsuite/idl, and a load process that calls them. The programs
-// themselves need generated code of one implementation each, and are built by the suite.
+// Package rpcload contains what the programs of the suites of package rpcsuite share: each is a
+// server of the services of rpcsuite/idl, and a load process that calls them. The programs themselves
+// need generated code of one implementation each, and are built by the suite.
 package rpcload
 
 import (

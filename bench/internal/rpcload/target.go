@@ -24,6 +24,8 @@ type Work struct {
 	Size int
 	// Message, if not 0, is the approximate size of messages that callers send instead of notes.
 	Message int
+	// Talk and Watch mean that callers use streams of notes instead of calls: see [Streamer].
+	Talk, Watch bool
 	// Sleep is the duration of calls of sleep, in milliseconds.
 	Sleep int32
 	// One call in Sleepers, chosen at random, sleeps. If zero and there is a Size, none does.
@@ -104,6 +106,11 @@ func newTarget(ctx context.Context, s loadproc.Spec, open func(context.Context, 
 			return nil, errors.Join(errors.New("options: the client does not support messages"), t.client.Close())
 		}
 	}
+	if t.work.Talk || t.work.Watch {
+		if _, ok := t.client.(Streamer); !ok {
+			return nil, errors.Join(errors.New("options: the client does not support streams"), t.client.Close())
+		}
+	}
 	if t.work.Large {
 		for i := range largeCallers {
 			// Ended by Close, which waits.
@@ -145,7 +152,12 @@ func text(i, size int) string {
 
 // NewCaller implements [load.Target].
 func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
-	if t.work.Message > 0 {
+	switch {
+	case t.work.Talk:
+		return newTalker(t.client.(Streamer), text(i, t.work.Size))
+	case t.work.Watch:
+		return newWatcher(t.client.(Streamer), text(i, t.work.Size)), nil
+	case t.work.Message > 0:
 		m := shapes.Sized(t.work.Message)
 		return &messageCaller{message: m, pass: t.client.(Messenger).Pass(m)}, nil
 	}
@@ -219,12 +231,18 @@ var (
 func (c *caller) echo() error {
 	c.number++
 	text, number, err := c.client.Echo(context.Background(), c.text, c.number)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case number != c.number:
+	}
+	return compare(text, number, c.text, c.number)
+}
+
+// compare compares a note that was received with the expected one.
+func compare(text string, number int64, wantText string, wantNumber int64) error {
+	switch {
+	case number != wantNumber:
 		return errNumber
-	case text != c.text:
+	case text != wantText:
 		return errText
 	}
 	return nil

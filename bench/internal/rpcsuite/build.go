@@ -48,7 +48,7 @@ var generators = map[string]func(context.Context, workshop.Workshop) error{
 		if err != nil {
 			return err
 		}
-		return w.Run(ctx, tool, "-module", modulePath, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check", file)
+		return w.Run(ctx, tool, "-module", modulePath, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check", "-streamx", file)
 	},
 	"apache": func(ctx context.Context, w workshop.Workshop) error {
 		file, err := w.Thrift(echoIDL, "apache")

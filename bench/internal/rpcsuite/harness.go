@@ -1,4 +1,5 @@
-// Package rpcsuite contains the suites thrift-rpc and thrift-views, which build the same programs.
+// Package rpcsuite contains the suites thrift-rpc, thrift-views and thrift-services, which build the
+// same programs.
 package rpcsuite
 
 import (
@@ -24,6 +25,10 @@ type plan struct {
 	rounds   func() []round
 	pairings []pairing
 	goals    func(subject string, r round) []load.Goal
+	// more returns further scenarios. If nil, there are none.
+	more func(h *harness) []load.Scenario
+	// check checks targets that are not ratios, and prints the results. If nil, there are none.
+	check func(w io.Writer, raw command.RawRounds, rows []load.Row)
 }
 
 // suite returns the suite of a plan. A round of twelve subjects takes about 30 s.
@@ -68,6 +73,7 @@ func newHarness(plan *plan, f *command.Flags, p command.Place, progress io.Write
 	for name := range generators {
 		builds[name] = func(ctx context.Context) (subject.Program, error) { return h.build(ctx, name) }
 	}
+	builds[gatewayName] = h.gateway
 	h.catalog = subject.NewCatalog(plan.name, progress, builds)
 	return h
 }
@@ -76,7 +82,7 @@ func newHarness(plan *plan, f *command.Flags, p command.Place, progress io.Write
 func (*harness) Close() error { return nil }
 
 // Check implements [command.Harness]: it prints the columns that only this suite has, and checks
-// the numbers of allocations.
+// the targets that are not ratios.
 func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	for _, name := range programs {
 		if err := h.missing[name]; err != nil {
@@ -90,7 +96,9 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	if err := writeTable(w, raw, rows); err != nil {
 		return err
 	}
-	checkAllocations(w, raw, rows)
+	if h.plan.check != nil {
+		h.plan.check(w, raw, rows)
+	}
 	return command.Failures(rows)
 }
 
@@ -136,6 +144,10 @@ func (h *harness) run(ctx context.Context, s pairing, r round, number int) (samp
 		return load.Sample{}, err
 	}
 	spec.Program, spec.Target = client.Binary(), s.client.name
+	spec.Batch = r.batch
+	if r.profile {
+		spec.Profile = filepath.Join(h.place.Scratch, "client.pprof")
+	}
 	spec.Callers, spec.Arrivals, spec.WarmUp, spec.Duration, spec.Seed = r.callers, r.arrivals, h.warmUp, h.window, uint64(number)
 	limited, cancel := context.WithTimeout(ctx, h.warmUp+h.window+slack)
 	defer cancel()
@@ -146,7 +158,11 @@ func (h *harness) run(ctx context.Context, s pairing, r round, number int) (samp
 			return load.Sample{}, err
 		}
 	}
-	return sampleOf(outcome), err
+	sample = sampleOf(outcome)
+	if r.profile && err == nil {
+		sample.Values[chainShare], err = chainOf(spec.Profile)
+	}
+	return sample, err
 }
 
 // Metrics of this suite in raw results, per call.

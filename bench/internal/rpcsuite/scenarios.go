@@ -53,7 +53,7 @@ var (
 )
 
 // calls is the plan of the suite thrift-rpc.
-var calls = plan{name: "thrift-rpc", rounds: rounds, pairings: pairings, goals: goals}
+var calls = plan{name: "thrift-rpc", rounds: rounds, pairings: pairings, goals: goals, check: checkAllocations}
 
 // pairings are the subjects of thrift-rpc.
 var pairings = []pairing{
@@ -82,6 +82,9 @@ type round struct {
 	work     rpcload.Work
 	arrivals load.Arrivals // if zero, a closed loop
 	tls      bool
+	batch    int       // messages of a stream; if 0, a caller has one request at a time
+	profile  bool      // whether the CPU profile of the load process is evaluated
+	pairings []pairing // if nil, those of the plan
 }
 
 // Kinds of scenarios.
@@ -132,10 +135,17 @@ func rounds() (all []round) {
 func (h *harness) Scenarios() (all []load.Scenario) {
 	for _, r := range h.plan.rounds() {
 		sc := load.Scenario{Name: r.scenario, Primary: bothUS, Goals: h.plan.goals(load.Ours, r)}
-		if r.kind == mixed {
+		switch r.kind {
+		case mixed:
 			sc.Primary = load.P99US
+		case chained:
+			sc.Primary = load.ClientUS
 		}
-		for _, s := range h.plan.pairings {
+		pairings := r.pairings
+		if pairings == nil {
+			pairings = h.plan.pairings
+		}
+		for _, s := range pairings {
 			switch {
 			case h.missing[s.client.program] != nil || h.missing[s.server.program] != nil:
 			case r.tls && !s.tls:
@@ -148,6 +158,9 @@ func (h *harness) Scenarios() (all []load.Scenario) {
 			sc.Subjects = append(sc.Subjects, h.withoutLarge(sc.Subjects, r)...)
 		}
 		all = append(all, sc)
+	}
+	if h.plan.more != nil {
+		all = append(all, h.plan.more(h)...)
 	}
 	return all
 }

@@ -20,7 +20,7 @@ import (
 
 func TestScenarios(t *testing.T) {
 	seen := make(map[string]int)
-	for _, sc := range slices.Concat((&harness{plan: &calls}).Scenarios(), (&harness{plan: &messages}).Scenarios()) {
+	for _, sc := range slices.Concat((&harness{plan: &calls}).Scenarios(), (&harness{plan: &messages}).Scenarios(), (&harness{plan: &services}).Scenarios()) {
 		if _, twice := seen[sc.Name]; twice {
 			t.Errorf("two scenarios are named %s", sc.Name)
 		}
@@ -52,6 +52,7 @@ func TestScenarios(t *testing.T) {
 	for name, want := range map[string]int{
 		"echo-100/1": 15, "echo-1k/100": 15, "echo-32k/1000": 15, "sleep-1ms/1000": 12, "sleep-10ms/100": 12, "slow-1pct/16": 12,
 		"rate-1k/5k": 15, "rate-1k/40k": 15, "echo-1k-tls/100": 4, "mixed-1m/2k": 18, "message-1k/100": 5, "message-10m/4": 5,
+		"chain/100": 3, "stream/1": 4, "stream-out/100": 4, "frontend/1": 3, "frontend-p16/64": 3,
 	} {
 		if seen[name] != want {
 			t.Errorf("%s has %d subjects, want %d", name, seen[name], want)
@@ -61,7 +62,7 @@ func TestScenarios(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	got := make(map[string][]string)
-	for _, sc := range (&harness{plan: &calls}).Scenarios() {
+	for _, sc := range slices.Concat((&harness{plan: &calls}).Scenarios(), (&harness{plan: &services}).Scenarios()) {
 		for _, g := range sc.Goals {
 			got[sc.Name] = append(got[sc.Name], g.String())
 		}
@@ -80,6 +81,9 @@ func TestGoals(t *testing.T) {
 		"sleep-1ms/100":  {"slipstream-on-kitex p99_us <= 1.10x of kitex-pool", "slipstream-on-apache p99_us <= 1.10x of apache"},
 		"sleep-10ms/100": {"slipstream-on-kitex-mux p99_us <= 1.10x of kitex-mux"},
 		"mixed-1m/2k":    {"p99_us <= 3.00x of slipstream-alone"},
+		"stream/1":       {"both_us <= 0.50x of kitex", "both_us <= 0.50x of grpc-go"},
+		"stream-out/100": {"both_us <= 0.50x of kitex", "both_us <= 0.50x of grpc-go"},
+		"frontend/64":    {"server_us <= 1.20x of redis-frontend"},
 	} {
 		for _, goal := range want {
 			if !slices.Contains(got[scenario], goal) {
@@ -215,10 +219,11 @@ func TestSubjects(t *testing.T) {
 	for _, err := range h.missing {
 		t.Log(err)
 	}
-	chosen := []string{"echo-100/1", "sleep-1ms/100", "slow-1pct/16", "rate-1k/5k", "echo-1k-tls/1", "mixed-1m/2k", "message-1k/100", "message-10m/4"}
-	other := *h // with the same programs
-	other.plan = &messages
-	for _, sc := range slices.Concat(h.Scenarios(), other.Scenarios()) {
+	chosen := []string{"echo-100/1", "sleep-1ms/100", "slow-1pct/16", "rate-1k/5k", "echo-1k-tls/1", "mixed-1m/2k", "message-1k/100", "message-10m/4",
+		"chain/100", "stream/1", "stream/100", "stream-out/100"}
+	messenger, server := *h, *h // with the same programs
+	messenger.plan, server.plan = &messages, &services
+	for _, sc := range slices.Concat(h.Scenarios(), messenger.Scenarios(), server.Scenarios()) {
 		if !slices.Contains(chosen, sc.Name) {
 			continue
 		}

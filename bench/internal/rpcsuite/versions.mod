@@ -10,6 +10,7 @@ replace (
 require (
 	github.com/apache/thrift v0.25.0
 	github.com/cloudwego/kitex v0.16.0
+	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/slipstream-go/slipstream v0.0.0-00010101000000-000000000000
 	github.com/slipstream-go/slipstream/bench v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.83.2
@@ -18,6 +19,7 @@ require (
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/bytedance/gopkg v0.1.3 // indirect
 	github.com/bytedance/sonic v1.15.0 // indirect
 	github.com/bytedance/sonic/loader v0.5.0 // indirect

@@ -32,6 +32,7 @@ type Extra struct {
 	Sections string // whole sections of YAML
 	Tiers    string // members of the section tiers after the memory, in YAML without its braces; if empty, none
 	Redis    bool   // enables the Redis frontend
+	Thrift   bool   // enables the Thrift frontend
 	// TLS is the certificate of the HTTP frontend; if nil, it speaks clear text.
 	TLS *Certificate
 	// Files are written to the directory of the configuration, by name.
@@ -112,21 +113,31 @@ func OverSQLite(ctx context.Context, binary, dir, database, resources, memory st
 // OverPages returns the program over a database of the documents of package pages, which it
 // writes into dir, with the Redis frontend.
 func OverPages(ctx context.Context, binary, dir string) (*Slipstream, error) {
+	return overPages(ctx, binary, dir, "", Extra{Redis: true})
+}
+
+// OverNumberedPages is OverPages with the Thrift frontend in addition. Its fields have the numbers
+// that package pages expects.
+func OverNumberedPages(ctx context.Context, binary, dir string) (*Slipstream, error) {
+	return overPages(ctx, binary, dir, "    thrift: { fields: { code: 1, body: 2 } }\n", Extra{Redis: true, Thrift: true})
+}
+
+func overPages(ctx context.Context, binary, dir, members string, extra Extra) (*Slipstream, error) {
 	database := filepath.Join(dir, "pages.db")
 	if err := pages.WriteSQLite(database); err != nil {
 		return nil, err
 	}
-	resources := fmt.Sprintf("  %s:\n    table: page\n    key: [code]\n", pages.Resource)
+	resources := fmt.Sprintf("  %s:\n    table: page\n    key: [code]\n%s", pages.Resource, members)
 	bare, err := OverSQLite(ctx, binary, dir, database, resources, "512MiB")
 	if err != nil {
 		return nil, err
 	}
-	return bare.With(Extra{Redis: true})
+	return bare.With(extra)
 }
 
 // DB runs "slipstream db" with a verb and its flags on the database.
 func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error {
-	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0", "")
+	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0", "", "")
 	if err != nil {
 		return err
 	}
@@ -153,8 +164,9 @@ const departments = `  depts:
       emps: { table: emp, on: { deptno: deptno }, order: [empno] }
 `
 
-// configure writes a configuration file and returns its path. redis may be empty.
-func (s *Slipstream) configure(serve, admin, redis string) (string, error) {
+// configure writes a configuration file and returns its path. redis and thrift may be
+// empty.
+func (s *Slipstream) configure(serve, admin, redis, thrift string) (string, error) {
 	resources := s.resources
 	if resources == "" {
 		members := ""
@@ -172,6 +184,9 @@ func (s *Slipstream) configure(serve, admin, redis string) (string, error) {
 	}
 	if redis != "" {
 		frontends += fmt.Sprintf(", redis: %q", redis)
+	}
+	if thrift != "" {
+		frontends += fmt.Sprintf(", thrift: %q", thrift)
 	}
 	tiers := "memory: " + s.memory
 	if s.extra.Tiers != "" {
@@ -199,13 +214,18 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	redis := ""
+	redis, thrift := "", ""
 	if s.extra.Redis {
 		if redis, err = proc.FreePort(); err != nil {
 			return nil, err
 		}
 	}
-	config, err := s.configure(serve, admin, redis)
+	if s.extra.Thrift {
+		if thrift, err = proc.FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	config, err := s.configure(serve, admin, redis, thrift)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +239,7 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 		_ = p.Stop()
 		return nil, err
 	}
-	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, Certificate: s.extra.TLS, cleanUp: func() error { return os.Remove(config) }}, nil
+	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, Thrift: thrift, Certificate: s.extra.TLS, cleanUp: func() error { return os.Remove(config) }}, nil
 }
 
 // ready returns an error unless the admin listener reports that the gateway is ready.

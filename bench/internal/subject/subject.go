@@ -33,6 +33,7 @@ type Server struct {
 	Address string // of the documents
 	Metrics string // whose /metrics reports allocations; empty if there is none
 	Redis   string // address of the Redis frontend; empty if there is none
+	Thrift  string // address of the Thrift frontend; empty if there is none
 	Also    []int  // further processes whose CPU time is the server's
 	// Certificate is the certificate of the server; if nil, documents are served in clear text.
 	Certificate *Certificate

@@ -42,3 +42,8 @@ struct Message {
 service Messages {
   Message forward(1: Message message) (slipstream.idempotent = "true")
 }
+
+service Streams {
+  Note talk(1: Note note) (streaming.mode = "bidirectional")
+  Note watch(1: Note note) (streaming.mode = "server")
+}

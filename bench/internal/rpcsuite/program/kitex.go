@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/kitex"
 	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/kitex/echo"
 	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/kitex/messages"
+	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/kitex/streams"
 )
 
 func main() {
@@ -28,10 +30,12 @@ func main() {
 		Servers: map[string]func(rpcload.Serving) (net.Addr, error){
 			"kitex": serve(newEcho), "kitex-mux": serve(newEcho, server.WithMuxTransport()),
 			"kitex-messages": serve(newMessages), "kitex-mux-messages": serve(newMessages, server.WithMuxTransport()),
+			"kitex-streams": serve(newStreams),
 		},
 		Clients: map[string]func(context.Context, rpcload.Setting) (rpcload.Client, error){
 			"kitex-pool": opener(openEcho, pool), "kitex-mux": opener(openEcho, mux),
 			"kitex-pool-messages": opener(openMessages, pool), "kitex-mux-messages": opener(openMessages, mux),
+			"kitex-streams": openStreams,
 		},
 	})
 }
@@ -59,6 +63,35 @@ func newEcho(options ...server.Option) server.Server { return echo.NewServer(new
 
 func newMessages(options ...server.Option) server.Server {
 	return messages.NewServer(new(handler), options...)
+}
+
+func newStreams(options ...server.Option) server.Server {
+	return streams.NewServer(new(handler), options...)
+}
+
+// Talk and Watch are the handlers of streams.
+func (handler) Talk(ctx context.Context, s kitex.Streams_talkServer) error {
+	for {
+		note, err := s.Recv(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.Send(ctx, note); err != nil {
+			return err
+		}
+	}
+}
+
+func (handler) Watch(ctx context.Context, note *kitex.Note, s kitex.Streams_watchServer) error {
+	for i := range note.Number {
+		if err := s.Send(ctx, &kitex.Note{Text: note.Text, Number: i}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // serve returns a function that starts a server and returns when the address is bound: the kernel
@@ -134,6 +167,49 @@ func (c messenger) Pass(m *shapes.Message) func(ctx context.Context, key int64) 
 		}
 		return rpcload.Passed{Key: got.Key, Name: got.Name, Host: got.Origin.Host, Port: got.Origin.Port, Items: len(got.Items), Price: got.Items[0].Price}, nil
 	}
+}
+
+// streaming is a client of only the service Streams, with the default connections.
+type streaming struct {
+	caller
+	streams streams.Client
+}
+
+func openStreams(_ context.Context, s rpcload.Setting) (rpcload.Client, error) {
+	c, err := streams.NewClient("streams", client.WithHostPorts(s.Address))
+	return streaming{streams: c}, err
+}
+
+// noteOf returns what a note has.
+func noteOf(note *kitex.Note, err error) (string, int64, error) {
+	if err != nil {
+		return "", 0, err
+	}
+	return note.Text, note.Number, nil
+}
+
+// Talk implements [rpcload.Streamer].
+func (c streaming) Talk(ctx context.Context) (rpcload.Stream, error) {
+	stream, err := c.streams.Talk(ctx)
+	if err != nil {
+		return rpcload.Stream{}, err
+	}
+	return rpcload.Stream{
+		Send: func(text string, number int64) error {
+			return stream.Send(ctx, &kitex.Note{Text: text, Number: number})
+		},
+		Recv:  func() (string, int64, error) { return noteOf(stream.Recv(ctx)) },
+		Close: func() {},
+	}, nil
+}
+
+// Watch implements [rpcload.Streamer].
+func (c streaming) Watch(ctx context.Context, text string, notes int64) (rpcload.Stream, error) {
+	stream, err := c.streams.Watch(ctx, &kitex.Note{Text: text, Number: notes})
+	if err != nil {
+		return rpcload.Stream{}, err
+	}
+	return rpcload.Stream{Recv: func() (string, int64, error) { return noteOf(stream.Recv(ctx)) }, Close: func() {}}, nil
 }
 
 type caller struct{ echo.Client }

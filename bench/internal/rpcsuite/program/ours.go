@@ -10,28 +10,36 @@ import (
 	"sync"
 	"time"
 
+	"github.com/failsafe-go/failsafe-go/bulkhead"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+
 	"github.com/slipstream-go/slipstream/bench/internal/rpcload"
 	"github.com/slipstream-go/slipstream/bench/thrift-codec/shapes"
 	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/ours"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
+	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
 )
 
 func main() {
 	rpcload.Main(rpcload.Program{
 		Servers: map[string]func(rpcload.Serving) (net.Addr, error){
-			"slipstream":        server(ours.NewEchoService(handler{}), ours.NewMessagesService(handler{})),
-			"slipstream-inline": server(ours.NewEchoService(handler{}).Inline("echo")),
-			"slipstream-views":  server(ours.NewMessagesViewService(viewer{})),
-			"floor":             rpcload.ServeFloor,
-			"thrift-floor":      rpcload.ServeThriftFloor,
+			"slipstream":         server(ours.NewEchoService(handler{}), ours.NewMessagesService(handler{})),
+			"slipstream-inline":  server(ours.NewEchoService(handler{}).Inline("echo")),
+			"slipstream-views":   server(ours.NewMessagesViewService(viewer{})),
+			"slipstream-streams": server(ours.NewStreamsService(handler{})),
+			"floor":              rpcload.ServeFloor,
+			"thrift-floor":       rpcload.ServeThriftFloor,
 		},
 		Clients: map[string]func(context.Context, rpcload.Setting) (rpcload.Client, error){
-			"slipstream":       opener(rpc.ClientConfig{}, false),
-			"slipstream-views": openViews,
-			"framed":           opener(rpc.ClientConfig{Transport: rpc.Framed}, false),
-			"cautious":         opener(rpc.ClientConfig{Depth: 1}, true),
-			"floor":            rpcload.OpenFloor,
+			"slipstream":         opener(rpc.ClientConfig{}, nil),
+			"slipstream-views":   openViews,
+			"slipstream-streams": openStreams,
+			"framed":             opener(rpc.ClientConfig{Transport: rpc.Framed}, nil),
+			"cautious":           opener(rpc.ClientConfig{Depth: 1}, notIdempotently),
+			"bare":               opener(rpc.ClientConfig{Retries: -1}, nil),
+			"chain":              opener(rpc.ClientConfig{Retries: -1}, chain),
+			"floor":              rpcload.OpenFloor,
 		},
 	})
 }
@@ -90,9 +98,9 @@ type client struct {
 	messages *ours.MessagesClient
 }
 
-// opener returns a function that opens clients with a configuration. If cautious, no function is
-// declared idempotent.
-func opener(config rpc.ClientConfig, cautious bool) func(context.Context, rpcload.Setting) (rpcload.Client, error) {
+// opener returns a function that opens clients with a configuration. Calls are made by what wrap
+// returns; if nil, by the client itself.
+func opener(config rpc.ClientConfig, wrap func(*rpc.Client) (rpc.Caller, error)) func(context.Context, rpcload.Setting) (rpcload.Client, error) {
 	return func(ctx context.Context, s rpcload.Setting) (rpcload.Client, error) {
 		config := config
 		config.Addr, config.TLS = s.Address, s.TLS
@@ -105,8 +113,11 @@ func opener(config rpc.ClientConfig, cautious bool) func(context.Context, rpcloa
 			return nil, err
 		}
 		var caller rpc.Caller = c
-		if cautious {
-			caller = &notIdempotent{Caller: c}
+		if wrap != nil {
+			if caller, err = wrap(c); err != nil {
+				_ = c.Close()
+				return nil, err
+			}
 		}
 		return client{c, ours.NewEchoClient(caller), ours.NewMessagesClient(caller)}, nil
 	}
@@ -155,7 +166,7 @@ func (c client) Pass(m *shapes.Message) func(ctx context.Context, key int64) (rp
 type viewing struct{ client }
 
 func openViews(ctx context.Context, s rpcload.Setting) (rpcload.Client, error) {
-	c, err := opener(rpc.ClientConfig{}, false)(ctx, s)
+	c, err := opener(rpc.ClientConfig{}, nil)(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +199,92 @@ func (c viewing) Pass(m *shapes.Message) func(ctx context.Context, key int64) (r
 		return p, nil
 	}
 }
+
+// chain returns a retry, a circuit breaker and a limit around a client. The circuit breaker and the
+// limit are those of failsafe-go, and no call is denied.
+func chain(c *rpc.Client) (rpc.Caller, error) {
+	limit, err := governance.NewBulkhead(c, bulkhead.New[any](1000), 0)
+	if err != nil {
+		return nil, err
+	}
+	breaker, err := governance.NewBreaker(limit, circuitbreaker.NewWithDefaults[any]())
+	if err != nil {
+		return nil, err
+	}
+	return governance.NewRetry(breaker, governance.RetryConfig{})
+}
+
+// Talk and Watch are the handlers of streams.
+func (handler) Talk(ctx context.Context, s *rpc.BidiStreamingServer[ours.Note, ours.Note]) error {
+	for note, err := range s.All(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := s.Send(ctx, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (handler) Watch(ctx context.Context, note *ours.Note, s *rpc.ServerStreamingServer[ours.Note]) error {
+	for i := range note.Number {
+		if err := s.Send(ctx, &ours.Note{Text: note.Text, Number: i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streaming is a client of only the service Streams.
+type streaming struct {
+	rpcload.Client // nil
+	all            *rpc.StreamClient
+	streams        *ours.StreamsStreamClient
+}
+
+func openStreams(_ context.Context, s rpcload.Setting) (rpcload.Client, error) {
+	all, err := rpc.NewStreamClient(rpc.StreamConfig{Addr: s.Address})
+	if err != nil {
+		return nil, err
+	}
+	return streaming{all: all, streams: ours.NewStreamsStreamClient(all)}, nil
+}
+
+func (s streaming) Close() error { return s.all.Close() }
+
+// noteOf returns what a note has.
+func noteOf(note *ours.Note, err error) (string, int64, error) {
+	if err != nil {
+		return "", 0, err
+	}
+	return note.Text, note.Number, nil
+}
+
+// Talk implements [rpcload.Streamer].
+func (s streaming) Talk(ctx context.Context) (rpcload.Stream, error) {
+	stream, err := s.streams.Talk(ctx)
+	if err != nil {
+		return rpcload.Stream{}, err
+	}
+	return rpcload.Stream{
+		Send:  func(text string, number int64) error { return stream.Send(ctx, &ours.Note{Text: text, Number: number}) },
+		Recv:  func() (string, int64, error) { return noteOf(stream.Recv(ctx)) },
+		Close: stream.Close,
+	}, nil
+}
+
+// Watch implements [rpcload.Streamer].
+func (s streaming) Watch(ctx context.Context, text string, notes int64) (rpcload.Stream, error) {
+	stream, err := s.streams.Watch(ctx, &ours.Note{Text: text, Number: notes})
+	if err != nil {
+		return rpcload.Stream{}, err
+	}
+	return rpcload.Stream{Recv: func() (string, int64, error) { return noteOf(stream.Recv(ctx)) }, Close: stream.Close}, nil
+}
+
+// notIdempotently makes calls as if no function were declared idempotent.
+func notIdempotently(c *rpc.Client) (rpc.Caller, error) { return &notIdempotent{Caller: c}, nil }
 
 // notIdempotent calls functions as if the IDL did not declare them idempotent.
 type notIdempotent struct {
