@@ -148,8 +148,9 @@ func (h *harness) run(ctx context.Context, s pairing, r round, number int) (samp
 	if r.profile {
 		spec.Profile = filepath.Join(h.place.Scratch, "client.pprof")
 	}
-	spec.Callers, spec.Arrivals, spec.WarmUp, spec.Duration, spec.Seed = r.callers, r.arrivals, h.warmUp, h.window, uint64(number)
-	limited, cancel := context.WithTimeout(ctx, h.warmUp+h.window+slack)
+	window := h.window * time.Duration(max(r.windows, 1))
+	spec.Callers, spec.Arrivals, spec.WarmUp, spec.Duration, spec.Seed = r.callers, r.arrivals, h.warmUp, window, uint64(number)
+	limited, cancel := context.WithTimeout(ctx, h.warmUp+window+slack)
 	defer cancel()
 	outcome, err := loadproc.Run(limited, spec)
 	if err != nil {
@@ -160,7 +161,7 @@ func (h *harness) run(ctx context.Context, s pairing, r round, number int) (samp
 	}
 	sample = sampleOf(outcome)
 	if r.profile && err == nil {
-		sample.Values[chainShare], err = chainOf(spec.Profile)
+		err = addShares(spec.Profile, sample.Values)
 	}
 	return sample, err
 }

@@ -83,6 +83,7 @@ type round struct {
 	arrivals load.Arrivals // if zero, a closed loop
 	tls      bool
 	batch    int       // messages of a stream; if 0, a caller has one request at a time
+	windows  int       // length of the window, in windows of the suite; if 0, 1
 	profile  bool      // whether the CPU profile of the load process is evaluated
 	pairings []pairing // if nil, those of the plan
 }

@@ -184,7 +184,7 @@ func TestWhatTheProgramsAreBuiltFromIsThere(t *testing.T) {
 			t.Errorf("%s is still ignored by the go command", name)
 		}
 	}
-	for _, s := range pairings {
+	for _, s := range slices.Concat(pairings, messagePairings, chainPairings, streamPairings) {
 		for _, side := range []side{s.client, s.server} {
 			if !slices.Contains(programs, side.program) {
 				t.Errorf("%s needs a program %s", s.name, side.program)
