@@ -100,7 +100,8 @@ var chainParts = cpushare.Parts{
 
 const called = "client"
 
-// addShares adds the shares in all samples of a CPU profile to the figures of a round.
+// addShares adds the shares in all samples of a CPU profile to the figures of a round, if there are
+// samples. A process that got no processor in a short window has none.
 func addShares(file string, to map[load.Metric]float64) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -110,6 +111,9 @@ func addShares(file string, to map[load.Metric]float64) error {
 	p, err := profile.Parse(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
+	}
+	if len(p.Sample) == 0 {
+		return nil
 	}
 	shares, err := chainParts.Shares(p)
 	to[chainShare], to[callShare] = shares[chained], shares[called]

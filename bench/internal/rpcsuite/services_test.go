@@ -51,6 +51,23 @@ func TestSharesOfMiddleware(t *testing.T) {
 	}
 }
 
+// A window may have no samples.
+func TestSharesOfNoSamples(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cpu.pprof")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := (&profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}}).Write(f); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[load.Metric]float64)
+	if err := addShares(file, got); err != nil || len(got) > 0 {
+		t.Errorf("%v, %v, want nothing", got, err)
+	}
+}
+
 func TestCheckServices(t *testing.T) {
 	round := func(scenario, subject string, values map[load.Metric]float64) command.RawRound {
 		r := command.RawRound{Scenario: scenario, Subject: subject, Values: make(map[load.Metric]*float64)}
