@@ -35,6 +35,7 @@ type ClientStream struct {
 
 	// Owned by the receiving goroutine.
 	reader thrift.Reader
+	meta   clientMeta
 
 	// Atomics.
 	last           atomic.Pointer[slipstream.Error] // how the stream ended; errEndOfStream after the last message. Written by the receiving goroutine
@@ -137,33 +138,45 @@ func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
 		return s.end()
 	}
 	for {
-		b, err := s.stream.Recv(ctx)
+		b, f, err := s.next(ctx)
 		if err != nil {
-			failure := s.client.fail.Named(s.name, err)
-			if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || s.ctx.Err() != nil {
-				s.last.Store(failure)
-			}
-			return failure
+			return err
 		}
-		f, err := frame.OpenStream(b)
-		if err != nil { // cannot happen: the scanner has parsed it
-			return s.client.fail.Executed(s.name, err)
-		}
-		switch f.Kind {
-		case frame.StreamData:
+		if f.Kind == frame.StreamData {
+			s.meta.begun = true
 			s.received.Add(int64(len(b)))
 			if _, err := s.reader.Read(f.Payload, 0, m); err != nil {
 				return s.client.fail.Executed(s.name, err)
 			}
 			return nil
-		case frame.StreamTrailer, frame.StreamReset:
-			s.last.Store(s.result(&f))
+		}
+		if err := s.control(&f); err != nil {
+			return err
+		}
+		if s.last.Load() != nil {
 			return s.end()
 		}
 	}
 }
 
 // end returns the error with which the stream ended.
+func (s *ClientStream) next(ctx context.Context) (b []byte, f frame.Stream, err error) {
+	if b = s.meta.ahead; b != nil {
+		s.meta.ahead = nil
+	} else if b, err = s.stream.Recv(ctx); err != nil {
+		failure := s.client.fail.Named(s.name, err)
+		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || s.ctx.Err() != nil {
+			s.last.Store(failure)
+		}
+		return nil, f, failure
+	}
+	if f, err = frame.OpenStream(b); err != nil { // the scanner has read it before
+		return nil, f, s.client.fail.Executed(s.name, err)
+	}
+	return b, f, nil
+}
+
+// end returns how the stream has ended.
 func (s *ClientStream) end() error {
 	if last := s.last.Load(); last != errEndOfStream {
 		return last

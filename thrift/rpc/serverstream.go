@@ -66,6 +66,7 @@ type serverStream struct {
 	granted chan struct{} // closed when credit grows; nil if no goroutine waits
 
 	inbox streamInbox
+	extra handlerMeta
 
 	// Owned by the receiving goroutine.
 	reader thrift.Reader
@@ -192,6 +193,7 @@ func (st *serverStream) send(ctx context.Context, m thrift.Struct) error {
 	if st.window > 0 && cost > st.window {
 		return &InvalidCallError{fmt.Errorf("the message counts as %d bytes; the client allows %d: split the message, or raise the client's StreamConfig.Limits.Window", cost, st.window)}
 	}
+	st.sendHeader()
 	if err := st.conn.send(ctx, st, b, cost); err != nil {
 		return err
 	}
@@ -204,6 +206,7 @@ func (st *serverStream) Work() {
 	s := st.conn
 	defer s.host.server.jobs.Done()
 	err := st.run()
+	st.sendHeader()
 	if b, encodeErr := st.last(err); encodeErr == nil {
 		s.finish(st, b)
 	}
@@ -236,13 +239,16 @@ func (st *serverStream) last(err error) ([]byte, error) {
 	if e != nil {
 		st.conn.host.server.figures.failed.Add(1)
 	}
-	var keys func(*frame.Writer)
-	if status != nil {
-		keys = func(w *frame.Writer) { writeStatus(w, status) }
-	}
-	b, failed := appendEnd(nil, st.id, frame.StreamTrailer, e, keys)
+	trailer := st.extra.takeTrailer()
+	b, failed := appendEnd(nil, st.id, frame.StreamTrailer, e, func(w *frame.Writer) {
+		if status != nil {
+			writeStatus(w, status)
+		}
+		writePairs(w, trailer)
+	})
 	if failed != nil { // the status is too large
-		return appendEnd(nil, st.id, frame.StreamTrailer, &thrift.ApplicationException{Kind: thrift.InternalError, Message: failed.Error()}, nil)
+		e = &thrift.ApplicationException{Kind: thrift.InternalError, Message: failed.Error()}
+		return appendEnd(nil, st.id, frame.StreamTrailer, e, func(w *frame.Writer) { writePairs(w, trailer) })
 	}
 	return b, nil
 }

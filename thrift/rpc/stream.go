@@ -14,6 +14,7 @@ import (
 //	streamserver.go  a server connection        serverstream.go  a handler's stream
 //	streaminbox.go   messages that a handler has not received yet
 //	streamframes.go  frames                     streamconfig.go  configuration
+//	streammeta.go    headers and trailers
 
 // A StreamFunction names a streaming function that a client can open.
 type StreamFunction struct {

@@ -42,6 +42,11 @@ func (c *chatter) Talk(ctx context.Context, s *talk) error {
 		if err != nil {
 			return err
 		}
+		if m.Text == "headers" {
+			if err := errors.Join(s.SetHeader(pairs{"region": "eu"}), s.SetTrailer(pairs{"cost": "7"})); err != nil {
+				return err
+			}
+		}
 		if err := c.obey(ctx, m); err != nil {
 			return err
 		}

@@ -137,6 +137,8 @@ func TestStreamsOfKitexServers(t *testing.T) {
 	if _, err := st.Recv(ctx); err != io.EOF {
 		t.Errorf("after the end: %v", err)
 	}
+	expectMeta(t, st, nil, nil)
+	headersOfKitex(ctx, t, c)
 	watch, err := c.Watch(ctx, &chat.Message{Number: 500, Text: "text"})
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +189,25 @@ func TestStreamsOfKitexServers(t *testing.T) {
 }
 
 // errorsOfKitex receives errors from Kitex handlers.
+func headersOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) {
+	t.Helper()
+	st, err := c.Talk(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if err := errors.Join(st.Send(ctx, &chat.Message{Text: "headers"}), st.CloseSend(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	expectMeta(t, st, pairs{"region": "eu"}, nil)
+	if m, err := st.Recv(ctx); err != nil || m.Text != "headers" {
+		t.Fatalf("received %v, %v", m, err)
+	}
+	expectEnd(t, st)
+	expectMeta(t, st, pairs{"region": "eu"}, pairs{"cost": "7"})
+}
+
+// errorsOfKitex receives errors of handlers of Kitex.
 func errorsOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) {
 	t.Helper()
 	for _, text := range []string{"status sold out", "fail broken"} {

@@ -79,7 +79,7 @@ func (p *streamPeer) await(stream int32) frame.Stream {
 		if err != nil {
 			p.Fatal(err)
 		}
-		if f.Info.Seq == stream && f.Kind != frame.StreamMeta {
+		if f.Info.Seq == stream && f.Kind >= frame.StreamData {
 			return f
 		}
 	}

@@ -58,7 +58,34 @@ func all[T any](ctx context.Context, s receiver) iter.Seq2[*T, error] {
 
 // A ServerStreamingClient is the client's side of a server-streaming function: it receives a stream of responses. It
 // must be closed, even after the stream has ended.
-type ServerStreamingClient[Res any] struct{ stream *ClientStream }
+type clientSide struct{ stream *ClientStream }
+
+// Header returns the header that the handler has set, when it is known: see [ClientStream.Header].
+func (s clientSide) Header(ctx context.Context) (map[string]string, error) {
+	return s.stream.Header(ctx)
+}
+
+// Trailer returns the trailer that the handler has set, after the end: see [ClientStream.Trailer].
+func (s clientSide) Trailer() map[string]string { return s.stream.Trailer() }
+
+// Close ends the stream, if it has not ended.
+func (s clientSide) Close() { s.stream.Close() }
+
+// serverSide has the methods that all streams of handlers have.
+type serverSide struct{ stream *ServerStream }
+
+// SetHeader adds to the header, which is sent before the first response: see [ServerStream.SetHeader].
+func (s serverSide) SetHeader(values map[string]string) error { return s.stream.SetHeader(values) }
+
+// SendHeader adds to the header and sends it.
+func (s serverSide) SendHeader(values map[string]string) error { return s.stream.SendHeader(values) }
+
+// SetTrailer adds to the trailer, which is sent at the end: see [ServerStream.SetTrailer].
+func (s serverSide) SetTrailer(values map[string]string) error { return s.stream.SetTrailer(values) }
+
+// A ServerStreamingClient is the stream of responses of a function, at the client. It must be closed, even after its
+// end.
+type ServerStreamingClient[Res any] struct{ clientSide }
 
 // OpenServer opens a stream of a server-streaming function and sends the request.
 func OpenServer[Req, Res any](ctx context.Context, stub StreamStub, function string, request *Req) (*ServerStreamingClient[Res], error) {
@@ -73,7 +100,7 @@ func OpenServer[Req, Res any](ctx context.Context, stub StreamStub, function str
 		s.Close()
 		return nil, err
 	}
-	return &ServerStreamingClient[Res]{s}, nil
+	return &ServerStreamingClient[Res]{clientSide{s}}, nil
 }
 
 // Recv receives the next response, or io.EOF after the last one: see [ClientStream.Recv].
@@ -87,11 +114,7 @@ func (s *ServerStreamingClient[Res]) All(ctx context.Context) iter.Seq2[*Res, er
 }
 
 // Close ends the stream, if it has not ended.
-func (s *ServerStreamingClient[Res]) Close() { s.stream.Close() }
-
-// A ClientStreamingClient is the client's side of a client-streaming function: it sends a stream of requests. It must
-// be closed, even after the stream has ended.
-type ClientStreamingClient[Req, Res any] struct{ stream *ClientStream }
+type ClientStreamingClient[Req, Res any] struct{ clientSide }
 
 // OpenClient opens a stream of a client-streaming function.
 func OpenClient[Req, Res any](ctx context.Context, stub StreamStub, function string) (*ClientStreamingClient[Req, Res], error) {
@@ -99,7 +122,7 @@ func OpenClient[Req, Res any](ctx context.Context, stub StreamStub, function str
 	if err != nil {
 		return nil, err
 	}
-	return &ClientStreamingClient[Req, Res]{s}, nil
+	return &ClientStreamingClient[Req, Res]{clientSide{s}}, nil
 }
 
 // Send sends a request: see [ClientStream.Send].
@@ -131,11 +154,7 @@ func (s *ClientStreamingClient[Req, Res]) CloseAndRecv(ctx context.Context) (*Re
 }
 
 // Close ends the stream, if it has not ended.
-func (s *ClientStreamingClient[Req, Res]) Close() { s.stream.Close() }
-
-// A BidiStreamingClient is the client's side of a bidirectional-streaming function. It must be closed, even after the
-// stream has ended.
-type BidiStreamingClient[Req, Res any] struct{ stream *ClientStream }
+type BidiStreamingClient[Req, Res any] struct{ clientSide }
 
 // OpenBidi opens a stream of a bidirectional-streaming function.
 func OpenBidi[Req, Res any](ctx context.Context, stub StreamStub, function string) (*BidiStreamingClient[Req, Res], error) {
@@ -143,7 +162,7 @@ func OpenBidi[Req, Res any](ctx context.Context, stub StreamStub, function strin
 	if err != nil {
 		return nil, err
 	}
-	return &BidiStreamingClient[Req, Res]{s}, nil
+	return &BidiStreamingClient[Req, Res]{clientSide{s}}, nil
 }
 
 // Send sends a request: see [ClientStream.Send].
@@ -167,10 +186,7 @@ func (s *BidiStreamingClient[Req, Res]) All(ctx context.Context) iter.Seq2[*Res,
 }
 
 // Close ends the stream, if it has not ended.
-func (s *BidiStreamingClient[Req, Res]) Close() { s.stream.Close() }
-
-// A ServerStreamingServer is the handler's side of a server-streaming function: it sends a stream of responses.
-type ServerStreamingServer[Res any] struct{ stream *ServerStream }
+type ServerStreamingServer[Res any] struct{ serverSide }
 
 // ServerMethod returns a server-streaming function.
 func ServerMethod[Req, Res any](name string, handle func(ctx context.Context, request *Req, s *ServerStreamingServer[Res]) error) Method {
@@ -182,7 +198,7 @@ func ServerMethod[Req, Res any](name string, handle func(ctx context.Context, re
 		if err != nil {
 			return err
 		}
-		return handle(ctx, request, &ServerStreamingServer[Res]{s})
+		return handle(ctx, request, &ServerStreamingServer[Res]{serverSide{s}})
 	})
 }
 
@@ -192,12 +208,12 @@ func (s *ServerStreamingServer[Res]) Send(ctx context.Context, response *Res) er
 }
 
 // A ClientStreamingServer is the handler's side of a client-streaming function: it receives a stream of requests.
-type ClientStreamingServer[Req any] struct{ stream *ServerStream }
+type ClientStreamingServer[Req any] struct{ serverSide }
 
 // ClientMethod returns a client-streaming function.
 func ClientMethod[Req, Res any](name string, handle func(ctx context.Context, s *ClientStreamingServer[Req]) (*Res, error)) Method {
 	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
-		response, err := handle(ctx, &ClientStreamingServer[Req]{s})
+		response, err := handle(ctx, &ClientStreamingServer[Req]{serverSide{s}})
 		switch {
 		case err != nil:
 			return err
@@ -219,12 +235,12 @@ func (s *ClientStreamingServer[Req]) All(ctx context.Context) iter.Seq2[*Req, er
 }
 
 // A BidiStreamingServer is the handler's side of a bidirectional-streaming function.
-type BidiStreamingServer[Req, Res any] struct{ stream *ServerStream }
+type BidiStreamingServer[Req, Res any] struct{ serverSide }
 
 // BidiMethod returns a bidirectional-streaming function.
 func BidiMethod[Req, Res any](name string, handle func(ctx context.Context, s *BidiStreamingServer[Req, Res]) error) Method {
 	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
-		return handle(ctx, &BidiStreamingServer[Req, Res]{s})
+		return handle(ctx, &BidiStreamingServer[Req, Res]{serverSide{s}})
 	})
 }
 

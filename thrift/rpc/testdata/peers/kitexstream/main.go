@@ -27,6 +27,7 @@ import (
 	"github.com/cloudwego/kitex/client"
 	"github.com/cloudwego/kitex/pkg/kerrors"
 	"github.com/cloudwego/kitex/pkg/klog"
+	"github.com/cloudwego/kitex/pkg/streaming"
 	"github.com/cloudwego/kitex/server"
 
 	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/chat"
@@ -81,6 +82,11 @@ func (handler) Talk(ctx context.Context, s chat.Chat_talkServer) error {
 		}
 		if err != nil {
 			return err
+		}
+		if m.Text == "headers" {
+			if err := errors.Join(s.SetHeader(streaming.Header{"region": "eu"}), s.SetTrailer(streaming.Trailer{"cost": "7"})); err != nil {
+				return err
+			}
 		}
 		if err := obey(ctx, m); err != nil {
 			return err
@@ -138,7 +144,7 @@ func call(addr string) error {
 	if err != nil {
 		return err
 	}
-	for i, test := range []func(context.Context, service.Client) error{cancel, deadline, collect, watch, fails, meta, unary} {
+	for i, test := range []func(context.Context, service.Client) error{cancel, deadline, collect, watch, fails, meta, headers, unary} {
 		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		err := test(ctx, c)
 		stop()
@@ -254,51 +260,34 @@ func meta(ctx context.Context, c service.Client) error {
 
 // echo sends messages of 1 KB on some streams and receives their echoes, with one in flight on each. It first sends some
 // to warm up. Then it says that it is ready, waits for a line, and says when it is done.
-func echo(addr string, streams, messages int) error {
-	c, err := service.NewClient("chat", client.WithHostPorts(addr))
-	if err != nil {
-		return err
-	}
-	open := make([]interface {
-		Send(context.Context, *chat.Message) error
-		Recv(context.Context) (*chat.Message, error)
-	}, streams)
-	for i := range open {
-		if open[i], err = c.Talk(context.Background()); err != nil {
+func headers(ctx context.Context, c service.Client) error {
+	for _, text := range []string{"headers", "other"} {
+		s, err := c.Talk(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	text := strings.Repeat("x", 1000)
-	run := func(messages int) error {
-		var all sync.WaitGroup
-		failures := make(chan error, streams)
-		for i, s := range open {
-			all.Go(func() {
-				for n := i; n < messages; n += streams {
-					err := s.Send(context.Background(), &chat.Message{Text: text})
-					if err == nil {
-						_, err = s.Recv(context.Background())
-					}
-					if err != nil {
-						failures <- err
-						return
-					}
-				}
-			})
+		if err := s.Send(ctx, &chat.Message{Text: text}); err != nil {
+			return err
 		}
-		all.Wait()
-		close(failures)
-		return <-failures
+		header, err := s.Header()
+		if err != nil || text == "headers" && (len(header) != 1 || header["region"] != "eu") || text == "other" && len(header) != 0 {
+			return fmt.Errorf("%s: the header %v, %w", text, header, err)
+		}
+		if m, err := s.Recv(ctx); err != nil || m.Text != text {
+			return fmt.Errorf("%v, %w", m, err)
+		}
+		if err := s.CloseSend(ctx); err != nil {
+			return err
+		}
+		if _, err := s.Recv(ctx); err != io.EOF {
+			return fmt.Errorf("after the end: %w", err)
+		}
+		trailer, err := s.Trailer()
+		if text == "headers" && (err != nil || len(trailer) != 1 || trailer["cost"] != "7") || text == "other" && len(trailer) != 0 {
+			return fmt.Errorf("%s: the trailer %v, %w", text, trailer, err)
+		}
 	}
-	if err := run(20_000); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	_, _ = fmt.Scanln()
-	err = run(messages)
-	fmt.Println("done")
-	_, _ = fmt.Scanln()
-	return err
+	return nil
 }
 
 // cancel ends a stream whose handler waits.
