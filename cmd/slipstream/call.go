@@ -44,6 +44,7 @@ type callFlags struct {
 	format           string
 	i64Strings       bool
 	allowUnknown     bool
+	verbose          bool
 }
 
 func (p program) callThrift() *cobra.Command {
@@ -68,11 +69,20 @@ the fields of the exception are printed there, its name on the standard error, a
 code is 3. All other errors that the server answers with, a business status among them, are
 exit code 1. After exit code 4 the call was not executed. After exit code 5 it may have been.
 
+A function with the annotation streaming.mode is called with a stream, for which the transport
+must be ttheader. Its messages are the structs themselves, without the name of the argument:
+--data has any number of them, one after the other, which are sent as they are read, so that
+-d - is interactive. The messages of the server are printed as they come, each on its own line.
+A mistake in a message, exit code 2, ends the stream; those before it were sent. A signal
+cancels the stream. There is no limit of time unless --timeout is given. With --verbose, the
+header and the trailer of the stream are printed on the standard error.
+
 ` + exitCodes,
 		Example: `  slipstream call thrift -f shop.thrift -d '{"id": 17}' 127.0.0.1:9090 Shop.find
   slipstream call thrift -f shop.thrift -d @order.json -H tenant=a -t 2s 127.0.0.1:9090 Shop.store
   slipstream call thrift -f shop.thrift --transport framed --protocol compact 127.0.0.1 Shop.ping
   slipstream call thrift -f shop.thrift --tls --cacert ca.pem -H authorization=@token shop:9090 Shop.ping
+  slipstream call thrift -f shop.thrift -v -d '{"text": "a"} {"text": "b"}' 127.0.0.1:9090 Shop.talk
   slipstream call thrift list -f shop.thrift
   slipstream call thrift describe -f shop.thrift Shop.find`,
 		Args: cobra.ExactArgs(2),
@@ -81,13 +91,14 @@ exit code 1. After exit code 4 the call was not executed. After exit code 5 it m
 	f.idl.register(c)
 	f.client.register(c)
 	flags := c.Flags()
-	flags.StringVarP(&f.data, "data", "d", "{}", "the arguments in `JSON`; @FILE reads them from a file, and - from the standard input")
+	flags.StringVarP(&f.data, "data", "d", "{}", "the arguments in `JSON`, or the messages of a stream; @FILE reads them from a file, and - from the standard input")
 	flags.StringArrayVarP(&f.meta, "meta", "H", nil, "metadata of the call, `KEY=VALUE`, for ttheader; the value @FILE is read from the file, which keeps a secret out of the process list; may be repeated")
 	flags.StringArrayVar(&f.persistent, "meta-persistent", nil, "metadata, `KEY=VALUE` as above, that the server passes on with its own calls; may be repeated")
-	flags.VarP(&f.timeout, "timeout", "t", "the timeout of the call, which is passed to the server with ttheader; 0 is no limit")
+	flags.VarP(&f.timeout, "timeout", "t", "the timeout of the call, which is passed to the server with ttheader; 0 is no limit, the default for streams")
 	flags.StringVar(&f.format, "format", "json", "`how` the result is printed: json, on one line, or pretty")
 	flags.BoolVar(&f.i64Strings, "i64-strings", false, "print i64 as strings, for programs whose numbers are doubles")
 	flags.BoolVar(&f.allowUnknown, "allow-unknown", false, "ignore names in the arguments that the IDL does not declare")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print the header and the trailer of a stream on the standard error")
 	_ = c.MarkFlagRequired("idl") // fails only if there is no such flag
 	c.AddCommand(p.callThriftList(), p.callThriftDescribe())
 	return c
@@ -98,7 +109,8 @@ type thriftCall struct {
 	client   rpc.ClientConfig
 	service  *idl.Service
 	function *idl.Function
-	args     []byte
+	mode     idl.StreamMode
+	args     []byte // nil for streams
 	meta     []rpc.Meta
 }
 
@@ -107,6 +119,9 @@ func (f *callFlags) run(c *cobra.Command, addr, name string) error {
 	call, err := f.prepare(c.InOrStdin(), addr, name)
 	if err != nil {
 		return fail(exitUsage, err, c.CommandPath()+" --help says more")
+	}
+	if call.mode != idl.NoStreams {
+		return f.runStream(c, call)
 	}
 	config := genericrpc.Config{Compact: call.client.Compact, AllowUnknown: f.allowUnknown, JSON: thrift.JSON{I64Strings: f.i64Strings}}
 	client, err := genericrpc.NewClient(connecting{call.client}, call.service, config)
@@ -161,8 +176,23 @@ func (f *callFlags) prepare(stdin io.Reader, addr, name string) (call thriftCall
 	if call.service, call.function, err = genericrpc.Lookup(file, name); err != nil {
 		return call, err
 	}
-	call.args, err = readArguments(stdin, f.data)
+	switch call.mode, _, _, err = genericrpc.Messages(call.function); {
+	case err != nil || call.mode != idl.NoStreams:
+		return call, err
+	case f.verbose:
+		return call, fmt.Errorf("--verbose with %s, which has no streams: only they have headers and trailers", name)
+	}
+	if call.args, err = readArguments(stdin, f.data); err == nil && areSeveral(call.args) {
+		err = fmt.Errorf("--data has several values; %s has no streams, and expects one", name)
+	}
 	return call, err
+}
+
+// areSeveral reports whether text begins with two values in JSON.
+func areSeveral(text []byte) bool {
+	var value json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(text))
+	return !json.Valid(text) && d.Decode(&value) == nil && d.Decode(&value) == nil
 }
 
 // appendMeta appends the values of a flag. Errors do not show them: they may be secrets.

@@ -310,6 +310,7 @@ func TestDocumentedCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, _ := serveCatalog(t, rpc.ServerConfig{})
+	chatAddr, _ := serveChat(t)
 	all := documented.FindAllStringSubmatch(string(page), -1)
 	if len(all) < 6 {
 		t.Fatalf("only %d commands", len(all))
@@ -320,11 +321,11 @@ func TestDocumentedCalls(t *testing.T) {
 		var args []string
 		for _, w := range word.FindAllString(line, -1) {
 			w = strings.Trim(w, "'")
-			args = append(args, strings.NewReplacer("catalog.thrift", catalogIDL(t), "127.0.0.1:9090", addr).Replace(w))
+			args = append(args, strings.NewReplacer("catalog.thrift", catalogIDL(t), "chat.thrift", chatIDL(t), "127.0.0.1:9090", addr, "127.0.0.1:9091", chatAddr).Replace(w))
 		}
 		want := one[2]
 		r := callWith(t, "", args...)
-		got := r.Stdout + strings.ReplaceAll(r.Stderr, addr, "127.0.0.1:9090")
+		got := r.Stdout + strings.NewReplacer(addr, "127.0.0.1:9090", chatAddr, "127.0.0.1:9091").Replace(r.Stderr)
 		if showsCode {
 			got += strconv.Itoa(r.Code) + "\n"
 		} else if r.Code != exitOK {

@@ -75,9 +75,17 @@ const success = "success"
 func (c *Client) function(name string) (*function, error) {
 	f := c.functions[name]
 	if f == nil {
-		return nil, notSent(c.service.Name, fmt.Errorf("genericrpc: the service %s has no function %.100q%s", c.service.Name, name, meantFunction(c.service, name)))
+		return nil, notSent(c.service.Name, noFunction(c.service, name))
+	}
+	if mode, _ := f.declared.Streams(); mode != idl.NoStreams {
+		return nil, notSent(name, fmt.Errorf("genericrpc: the function %s.%s has streams; open them with a StreamClient", c.service.Name, name))
 	}
 	return f, nil
+}
+
+// noFunction returns the error for a name that the service does not have.
+func noFunction(s *idl.Service, name string) error {
+	return fmt.Errorf("genericrpc: the service %s has no function %.100q%s", s.Name, name, meantFunction(s, name))
 }
 
 // Call calls a function with arguments given as a JSON object, and returns its result as JSON: null

@@ -20,6 +20,11 @@
 // value that the function returns. Names that the IDL does not declare are errors, unless
 // Config.AllowUnknown is set. Code generated with the option for Kitex uses a different mapping.
 //
+// # Streams
+//
+// A [StreamClient] opens streams of functions with the annotation streaming.mode. Their messages are the structs
+// themselves, without the names of arguments.
+//
 // # Errors
 //
 // An exception that the function declares is an *[Exception]. All other errors of calls are of type

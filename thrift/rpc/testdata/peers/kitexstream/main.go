@@ -58,7 +58,10 @@ type handler struct{}
 
 func obey(ctx context.Context, m *chat.Message) error {
 	switch kind, text, _ := strings.Cut(m.Text, " "); kind {
-	case "wait":
+	case "wait", "announce": // the latter writes a line first
+		if kind == "announce" {
+			fmt.Println("waiting")
+		}
 		<-ctx.Done()
 		fmt.Println("ended", ctx.Err())
 		return ctx.Err()
