@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/promtest"
 )
 
 // rules is a file of alerts as Prometheus reads it.
@@ -53,92 +53,17 @@ type panel struct {
 	Targets     []struct{ RefID, Expr string }
 }
 
-// selector is a metric that an expression reads, with the label values that it requires.
-type selector struct {
-	name   string
-	labels map[string]string // the values that must exist, separated by |; "" if that is not known
-}
-
-var (
-	grouping  = regexp.MustCompile(`\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)`)
-	duration  = regexp.MustCompile(`\[[^\]]*\]`)
-	reference = regexp.MustCompile(`([A-Za-z_:][A-Za-z0-9_:]*)(\{[^}]*\})?\s*(\(?)`)
-	matcher   = regexp.MustCompile(`([A-Za-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
-	// bound is a limit, or a count of what was throttled or closed because of one.
-	bound = regexp.MustCompile(`^slipstream_(.*_)?(limit|limit_bytes|budget_bytes|throttled_total|closed_total|closes_total)$`)
-	words = regexp.MustCompile(`^[a-z-]+(\|[a-z-]+)*$`)
-)
+// bound is a limit, or a count of what was throttled or closed because of one.
+var bound = regexp.MustCompile(`^slipstream_(.*_)?(limit|limit_bytes|budget_bytes|throttled_total|closed_total|closes_total)$`)
 
 // reads reports whether a panel shows a metric.
 func (p *panel) reads(name string) bool {
 	for _, target := range p.Targets {
-		if slices.ContainsFunc(selectors(target.Expr), func(s selector) bool { return s.name == name }) {
+		if slices.ContainsFunc(promtest.Selectors(target.Expr), func(s promtest.Selector) bool { return s.Name == name }) {
 			return true
 		}
 	}
 	return false
-}
-
-// selectors returns what a PromQL expression reads. It supports as much of the language
-// as the files need.
-func selectors(expr string) (all []selector) {
-	expr = duration.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
-	for _, m := range reference.FindAllStringSubmatch(expr, -1) {
-		if m[3] != "" || m[1] == "and" || m[1] == "or" || m[1] == "unless" {
-			continue // a function or an operator
-		}
-		s := selector{m[1], map[string]string{}}
-		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
-			s.labels[l[1]] = ""
-			if l[2] == "=" || l[2] == "=~" && words.MatchString(l[3]) {
-				s.labels[l[1]] = l[3]
-			}
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-func TestSelectors(t *testing.T) {
-	for expr, want := range map[string]string{
-		`up`:            "[{up map[]}]",
-		`a{x=~"b|c-d"}`: "[{a map[x:b|c-d]}]",
-		`sum by (job, le) (rate(a_total{x="1",y=~"5.."}[5m])) > 0.5 * on (job) b or c{z!="2"} < 0`: "[{a_total map[x:1 y:]} {b map[]} {c map[z:]}]",
-		`histogram_quantile(0.99, a_bucket)`: "[{a_bucket map[]}]",
-		`a and on (job) b`:                   "[{a map[]} {b map[]}]",
-		`(a - b) > 1.1 * c`:                  "[{a map[]} {b map[]} {c map[]}]",
-	} {
-		if got := fmt.Sprint(selectors(expr)); got != want {
-			t.Errorf("%s: got %s, want %s", expr, got, want)
-		}
-	}
-}
-
-// exposed is what /metrics shows: the labels of each sample by name.
-type exposed map[string][]map[string]string
-
-func (e exposed) lacks(s selector) string {
-	if s.name == "up" { // Prometheus makes it
-		return ""
-	}
-	samples, ok := e[s.name]
-	if !ok {
-		return "no such metric: " + s.name
-	}
-	for label, want := range s.labels {
-		if label == "job" || label == "instance" { // Prometheus adds them
-			continue
-		}
-		for one := range strings.SplitSeq(want, "|") {
-			if !slices.ContainsFunc(samples, func(labels map[string]string) bool {
-				got, ok := labels[label]
-				return ok && (one == "" || got == one)
-			}) {
-				return fmt.Sprintf("no %s with %s=%q", s.name, label, one)
-			}
-		}
-	}
-	return ""
 }
 
 // everythingOn serves with everything that has metrics: a resource with a promise and one
@@ -162,23 +87,11 @@ func everythingOn(t *testing.T) *served {
 }
 
 // exposes returns what /metrics shows.
-func (s *served) exposes() exposed {
+func (s *served) exposes() promtest.Exposed {
 	s.t.Helper()
-	page := s.do("GET", s.admin+"/metrics")
-	all := exposed{}
-	for line := range strings.Lines(page.body) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		m := regexp.MustCompile(`^([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})? `).FindStringSubmatch(line)
-		if m == nil {
-			s.t.Fatalf("/metrics: %q", line)
-		}
-		labels := map[string]string{}
-		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
-			labels[l[1]] = l[3]
-		}
-		all[m[1]] = append(all[m[1]], labels)
+	all := promtest.Exposed{}
+	if err := all.Add(s.do("GET", s.admin+"/metrics").body); err != nil {
+		s.t.Fatal(err)
 	}
 	return all
 }
@@ -200,9 +113,9 @@ func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 	shown := everythingOn(t).exposes()
 	seen := 0
 	expect := func(where, expr string) {
-		for _, s := range selectors(expr) {
+		for _, s := range promtest.Selectors(expr) {
 			seen++
-			if problem := shown.lacks(s); problem != "" {
+			if problem := shown.Lacks(s); problem != "" {
 				t.Errorf("%s: %s", where, problem)
 			}
 		}
@@ -239,7 +152,7 @@ func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 		"slipstream_hits_total":          {"shop": "1"},
 		"slipstream_engine_closes_total": {"reason": "idle|bored"},
 	} {
-		if problem := shown.lacks(selector{name, labels}); problem == "" {
+		if problem := shown.Lacks(promtest.Selector{Name: name, Labels: labels}); problem == "" {
 			t.Errorf("%s: labels that are not there were found", name)
 		}
 	}

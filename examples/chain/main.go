@@ -35,14 +35,14 @@ func main() {
 
 // run runs a service until ctx ends.
 func run(ctx context.Context, args []string) error {
-	if len(args) == 3 {
-		listening := func(addr string) { slog.Info("listening", "service", args[0], "address", addr) }
-		switch args[0] {
-		case "sales":
-			return serveSales(ctx, args[1], args[2], listening)
-		case "web":
-			return serveWeb(ctx, args[1], args[2], listening)
-		}
+	listening := func(addr string) { slog.Info("listening", "service", args[0], "address", addr) }
+	switch {
+	case len(args) == 3 && args[0] == "sales":
+		return serveSales(ctx, args[1], args[2], "", listening)
+	case len(args) == 4 && args[0] == "sales":
+		return serveSales(ctx, args[1], args[2], args[3], listening)
+	case len(args) == 3 && args[0] == "web":
+		return serveWeb(ctx, args[1], args[2], listening)
 	}
-	return errors.New("usage: chain sales ADDRESS REDIS | chain web ADDRESS SALES")
+	return errors.New("usage: chain sales ADDRESS REDIS [METRICS] | chain web ADDRESS SALES")
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/promtest"
 )
 
 // patience is how long the test waits for a condition.
@@ -37,9 +38,9 @@ type service struct {
 	command testkit.Command
 }
 
-func startService(t *testing.T, kind, addr, next string) *service {
+func startService(t *testing.T, kind, addr string, more ...string) *service {
 	t.Helper()
-	c := testkit.Command{Path: os.Args[0], Env: []string{serviceVariable + "=" + strings.Join([]string{kind, addr, next}, " ")}, Ready: func(ctx context.Context) error {
+	c := testkit.Command{Path: os.Args[0], Env: []string{serviceVariable + "=" + strings.Join(append([]string{kind, addr}, more...), " ")}, Ready: func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err == nil {
 			c.Close()
@@ -103,8 +104,9 @@ func (y *tally) take() map[string]int {
 // tell whether the sale may have been counted; the chain recovers; and no sale is lost or counted twice.
 func TestEachServiceIsKilled(t *testing.T) {
 	redis := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
-	salesAddr, webAddr := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
-	sales := startService(t, "sales", salesAddr, redis.Addr)
+	free := func() string { return fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)) }
+	salesAddr, webAddr, metricsAddr := free(), free(), free()
+	sales := startService(t, "sales", salesAddr, redis.Addr, metricsAddr)
 	web := startService(t, "web", webAddr, salesAddr)
 	url := "http://" + webAddr + "/sales/mug"
 
@@ -143,14 +145,33 @@ func TestEachServiceIsKilled(t *testing.T) {
 	}
 	works := func(codes map[string]int) bool { return codes["GET 200"] >= 20 && codes["POST 200"] >= 20 }
 	await("before", works)
+	pages := func() map[string]string {
+		return map[string]string{"web": scrape(webAddr), "sales": scrape(metricsAddr)}
+	}
+	shows := func(what string, want ...sample) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() error { return missing(pages(), want) })
+		t.Logf("%s: the metrics are as README.md says", what)
+	}
+	connected := []sample{{"web", `slipstream_client_connections{client="sales"}`, "[1-9].*"}, {"sales", `slipstream_client_connections{client="redis"}`, "[1-9].*"}}
+	shows("before", connected...)
 	for name, one := range map[string]struct {
 		kill    func()
 		restart func(t testing.TB)
-		want    string // an answer while the process is away
+		want    string   // an answer while the process is away
+		shown   []sample // meanwhile
 	}{
-		"redis": {redis.Kill, redis.Restart, "503"},
-		"sales": {func() { sales.Kill() }, sales.Restart, "503"},
-		"web":   {func() { web.Kill() }, web.Restart, "0"},
+		"redis": {redis.Kill, redis.Restart, "503", []sample{
+			{"sales", `slipstream_client_connections{client="redis"}`, "0"}, {"web", `slipstream_client_connections{client="sales"}`, "[1-9].*"},
+			{"sales", `chain_call_duration_seconds_count{function="sold",result="503"}`, "[1-9].*"}, {"web", `chain_http_request_duration_seconds_count{code="503",method="get"}`, "[1-9].*"},
+			{"web", `slipstream_client_call_duration_seconds_count{op="sold",outcome="executed",system="thrift"}`, "[1-9].*"},
+			{"sales", `slipstream_client_call_duration_seconds_count{op="INCR",outcome="not sent",system="redis"}`, "[1-9].*"},
+		}},
+		"sales": {func() { sales.Kill() }, sales.Restart, "503", []sample{
+			{"sales", "", ""}, {"web", `slipstream_client_connections{client="sales"}`, "0"}, {"web", `slipstream_client_disconnects_total{client="sales"}`, "[1-9].*"},
+			{"web", `slipstream_client_call_duration_seconds_count{op="sold",outcome="not sent",system="thrift"}`, "[1-9].*"},
+		}},
+		"web": {func() { web.Kill() }, web.Restart, "0", []sample{{"web", "", ""}, connected[1]}},
 	} {
 		one.kill()
 		await(name+" is away", func(codes map[string]int) bool {
@@ -163,10 +184,19 @@ func TestEachServiceIsKilled(t *testing.T) {
 			}
 			return codes["GET "+one.want] > 0 && codes["POST "+one.want] > 0
 		})
+		shows(name+" is away", one.shown...)
 		one.restart(t)
 		y.take()
 		await(name+" is back", works)
+		shows(name+" is back", connected...)
 	}
+	shown := promtest.Exposed{}
+	for _, page := range pages() {
+		if err := shown.Add(page); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkDashboard(t, shown)
 	stop()
 	all.Wait()
 	rsp, err := http.Get(url)

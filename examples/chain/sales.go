@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -44,23 +46,41 @@ func statusOf(err error) error {
 }
 
 // serveSales serves until ctx ends, and then answers the calls that it has received.
-func serveSales(ctx context.Context, addr, redisAddr string, listening func(addr string)) error {
-	// The client connects in the background, and reconnects when the Redis is available again.
-	client, err := redis.Connect(ctx, redis.Options{Addr: redisAddr, Timeout: redisTimeout, NoWait: true})
+func serveSales(ctx context.Context, addr, redisAddr, metricsAddr string, listening func(addr string)) (err error) {
+	m := newMetrics()
+	// It connects in the background, and again when the Redis was away.
+	client, err := redis.Connect(ctx, redis.Options{Addr: redisAddr, Timeout: redisTimeout, NoWait: true, Observer: m.client})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s, err := rpc.NewServer(rpc.ServerConfig{Log: slog.Default()}, sales.NewSalesService(counters{client}))
+	if err := m.next("redis", func() slipstream.Stats { return client.Stats().Stats }); err != nil {
+		return err
+	}
+	s, err := rpc.NewServer(rpc.ServerConfig{Log: slog.Default(), OnCall: m.called}, sales.NewSalesService(counters{client}))
 	if err != nil {
 		return err
+	}
+	if metricsAddr != "" {
+		l, err := net.Listen("tcp", metricsAddr)
+		if err != nil {
+			return err
+		}
+		exposing, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		// It ends with exposing; the deferred function waits for it.
+		go func() { ended <- serveHTTP(exposing, l, m.handler()) }()
+		defer func() {
+			stop()
+			err = errors.Join(err, <-ended)
+		}()
 	}
 	if err := s.Listen("tcp", addr); err != nil {
 		return err
 	}
 	listening(s.Addr().String())
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	draining, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return s.Shutdown(ctx)
+	return s.Shutdown(draining)
 }

@@ -7,14 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/examples/chain/sales"
-	"github.com/slipstream-go/slipstream/slipstreamprom"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
 )
@@ -67,16 +64,13 @@ func serveWeb(ctx context.Context, addr, salesAddr string, listening func(addr s
 		return err
 	}
 	defer client.Close()
-	metrics, registry := slipstreamprom.New(slipstreamprom.Options{}), prometheus.NewRegistry()
-	if err := registry.Register(metrics); err != nil {
-		return err
-	}
-	if _, err := metrics.Add("sales", func() slipstream.Stats { return client.Stats().Stats }); err != nil {
+	m := newMetrics()
+	if err := m.next("sales", func() slipstream.Stats { return client.Stats().Stats }); err != nil {
 		return err
 	}
 	// The Retry retries calls of sold, and calls of sell that were certainly not executed. It adds at most a tenth to the
 	// load of a failing service.
-	retry, err := governance.NewRetry(client, governance.RetryConfig{AttemptTimeout: attemptTimeout, Observer: metrics})
+	retry, err := governance.NewRetry(client, governance.RetryConfig{AttemptTimeout: attemptTimeout, Observer: m.client})
 	if err != nil {
 		return err
 	}
@@ -84,23 +78,9 @@ func serveWeb(ctx context.Context, addr, salesAddr string, listening func(addr s
 	if err != nil {
 		return err
 	}
-	mux := shop{sales.NewSalesClient(retry)}.handler()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: webTimeout}
-	served := make(chan error, 1)
-	// The goroutine ends with Shutdown, or if the listener fails; serveWeb waits for it.
-	go func() { served <- server.Serve(l) }()
+	mux := http.NewServeMux()
+	mux.Handle("/", promhttp.InstrumentHandlerDuration(m.requests, shop{sales.NewSalesClient(retry)}.handler()))
+	mux.Handle("GET /metrics", m.handler())
 	listening(l.Addr().String())
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err = server.Shutdown(ctx)
-	if failure := <-served; !errors.Is(failure, http.ErrServerClosed) {
-		err = errors.Join(err, failure)
-	}
-	return err
+	return serveHTTP(ctx, l, mux)
 }
