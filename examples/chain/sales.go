@@ -45,7 +45,8 @@ func statusOf(err error) error {
 	return &rpc.StatusError{Code: http.StatusGatewayTimeout, Message: err.Error()}
 }
 
-// serveSales serves until ctx ends, and then answers the calls that it has received.
+// serveSales serves until ctx ends, and then answers the calls that it has received. If metricsAddr is not empty, it
+// exposes its metrics there.
 func serveSales(ctx context.Context, addr, redisAddr, metricsAddr string, listening func(addr string)) (err error) {
 	m := newMetrics()
 	// It connects in the background, and again when the Redis was away.

@@ -159,7 +159,7 @@ func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
 	}
 }
 
-// end returns the error with which the stream ended.
+// next returns the next frame, which is valid until the next call.
 func (s *ClientStream) next(ctx context.Context) (b []byte, f frame.Stream, err error) {
 	if b = s.meta.ahead; b != nil {
 		s.meta.ahead = nil
@@ -176,7 +176,7 @@ func (s *ClientStream) next(ctx context.Context) (b []byte, f frame.Stream, err 
 	return b, f, nil
 }
 
-// end returns how the stream has ended.
+// end returns the error with which the stream ended.
 func (s *ClientStream) end() error {
 	if last := s.last.Load(); last != errEndOfStream {
 		return last

@@ -188,7 +188,7 @@ func TestStreamsOfKitexServers(t *testing.T) {
 	})
 }
 
-// errorsOfKitex receives errors from Kitex handlers.
+// headersOfKitex receives the header and the trailer of a Kitex handler.
 func headersOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) {
 	t.Helper()
 	st, err := c.Talk(ctx)
@@ -207,7 +207,7 @@ func headersOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient)
 	expectMeta(t, st, pairs{"region": "eu"}, pairs{"cost": "7"})
 }
 
-// errorsOfKitex receives errors of handlers of Kitex.
+// errorsOfKitex receives errors from Kitex handlers.
 func errorsOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) {
 	t.Helper()
 	for _, text := range []string{"status sold out", "fail broken"} {

@@ -56,8 +56,7 @@ func all[T any](ctx context.Context, s receiver) iter.Seq2[*T, error] {
 	}
 }
 
-// A ServerStreamingClient is the client's side of a server-streaming function: it receives a stream of responses. It
-// must be closed, even after the stream has ended.
+// clientSide has the methods that all streams of clients have.
 type clientSide struct{ stream *ClientStream }
 
 // Header returns the header that the handler has set, when it is known: see [ClientStream.Header].
@@ -65,7 +64,7 @@ func (s clientSide) Header(ctx context.Context) (map[string]string, error) {
 	return s.stream.Header(ctx)
 }
 
-// Trailer returns the trailer that the handler has set, after the end: see [ClientStream.Trailer].
+// Trailer returns the trailer that the handler has set, after the stream has ended: see [ClientStream.Trailer].
 func (s clientSide) Trailer() map[string]string { return s.stream.Trailer() }
 
 // Close ends the stream, if it has not ended.
@@ -83,8 +82,8 @@ func (s serverSide) SendHeader(values map[string]string) error { return s.stream
 // SetTrailer adds to the trailer, which is sent at the end: see [ServerStream.SetTrailer].
 func (s serverSide) SetTrailer(values map[string]string) error { return s.stream.SetTrailer(values) }
 
-// A ServerStreamingClient is the stream of responses of a function, at the client. It must be closed, even after its
-// end.
+// A ServerStreamingClient is the client's side of a server-streaming function: it receives a stream of responses. It
+// must be closed, even after the stream has ended.
 type ServerStreamingClient[Res any] struct{ clientSide }
 
 // OpenServer opens a stream of a server-streaming function and sends the request.
@@ -113,7 +112,8 @@ func (s *ServerStreamingClient[Res]) All(ctx context.Context) iter.Seq2[*Res, er
 	return all[Res](ctx, s.stream)
 }
 
-// Close ends the stream, if it has not ended.
+// A ClientStreamingClient is the client's side of a client-streaming function: it sends a stream of requests. It must
+// be closed, even after the stream has ended.
 type ClientStreamingClient[Req, Res any] struct{ clientSide }
 
 // OpenClient opens a stream of a client-streaming function.
@@ -153,7 +153,8 @@ func (s *ClientStreamingClient[Req, Res]) CloseAndRecv(ctx context.Context) (*Re
 	return nil, s.stream.client.fail.Executed(s.stream.name, &thrift.ApplicationException{Kind: thrift.ProtocolError, Message: "the stream has more than one response"})
 }
 
-// Close ends the stream, if it has not ended.
+// A BidiStreamingClient is the client's side of a bidirectional-streaming function. It must be closed, even after the
+// stream has ended.
 type BidiStreamingClient[Req, Res any] struct{ clientSide }
 
 // OpenBidi opens a stream of a bidirectional-streaming function.
@@ -185,7 +186,7 @@ func (s *BidiStreamingClient[Req, Res]) All(ctx context.Context) iter.Seq2[*Res,
 	return all[Res](ctx, s.stream)
 }
 
-// Close ends the stream, if it has not ended.
+// A ServerStreamingServer is the handler's side of a server-streaming function: it sends a stream of responses.
 type ServerStreamingServer[Res any] struct{ serverSide }
 
 // ServerMethod returns a server-streaming function.

@@ -263,6 +263,54 @@ func meta(ctx context.Context, c service.Client) error {
 
 // echo sends messages of 1 KB on some streams and receives their echoes, with one in flight on each. It first sends some
 // to warm up. Then it says that it is ready, waits for a line, and says when it is done.
+func echo(addr string, streams, messages int) error {
+	c, err := service.NewClient("chat", client.WithHostPorts(addr))
+	if err != nil {
+		return err
+	}
+	open := make([]interface {
+		Send(context.Context, *chat.Message) error
+		Recv(context.Context) (*chat.Message, error)
+	}, streams)
+	for i := range open {
+		if open[i], err = c.Talk(context.Background()); err != nil {
+			return err
+		}
+	}
+	text := strings.Repeat("x", 1000)
+	run := func(messages int) error {
+		var all sync.WaitGroup
+		failures := make(chan error, streams)
+		for i, s := range open {
+			all.Go(func() {
+				for n := i; n < messages; n += streams {
+					err := s.Send(context.Background(), &chat.Message{Text: text})
+					if err == nil {
+						_, err = s.Recv(context.Background())
+					}
+					if err != nil {
+						failures <- err
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		close(failures)
+		return <-failures
+	}
+	if err := run(20_000); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, _ = fmt.Scanln()
+	err = run(messages)
+	fmt.Println("done")
+	_, _ = fmt.Scanln()
+	return err
+}
+
+// headers receives the header and the trailer of a handler that sets both, and of one that sets neither.
 func headers(ctx context.Context, c service.Client) error {
 	for _, text := range []string{"headers", "other"} {
 		s, err := c.Talk(ctx)
