@@ -110,7 +110,8 @@ func TestReceiverThatReads(t *testing.T) {
 		}
 	})
 	t.Run("the stream is closed", func(t *testing.T) {
-		k, e, st := lentStream(t, ignoreStream, nil) // which does not answer the reset either
+		// The server does not answer the reset either, and the engine is patient.
+		k, e, st := lentStream(t, ignoreStream, func(c *Config) { c.StallTimeout = -1 })
 		done := received(t.Context(), t, st)
 		st.Close()
 		if err := await(t, done); !errors.Is(err, ErrStreamClosed) {
