@@ -123,6 +123,9 @@ func serveBytes(addr string) error {
 	b := make([]byte, 4<<10)
 	for {
 		n, err := c.Read(b)
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
