@@ -48,8 +48,6 @@ func expectEnd(t *testing.T, s interface {
 // mutant: rpc-stream-trailer-of-errors-only
 func TestHeadersAndTrailers(t *testing.T) {
 	h := newChatter()
-	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
-	_, c := openStreams(t, s, rpc.StreamConfig{})
 	h.talk = func(st *talk) error {
 		ctx := t.Context()
 		if _, err := st.Recv(ctx); err != nil {
@@ -68,6 +66,8 @@ func TestHeadersAndTrailers(t *testing.T) {
 		}
 		return st.SetTrailer(pairs{"rows": "8"})
 	}
+	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
+	_, c := openStreams(t, s, rpc.StreamConfig{})
 	header, trailer := pairs{"a": "1", "b": "3"}, pairs{"cost": "7", "rows": "8"}
 	for _, headerFirst := range []bool{true, false} {
 		st, err := c.Talk(t.Context())
@@ -94,11 +94,12 @@ func TestHeadersAndTrailers(t *testing.T) {
 // mutant: rpc-stream-header-waits-for-a-message
 // mutant: rpc-stream-header-without-a-message
 func TestHeadersBeforeMessages(t *testing.T) {
-	h := newChatter()
+	h, next := newChatter(), make(chan func(*talk) error, 1)
+	h.talk = func(st *talk) error { return (<-next)(st) }
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
 	_, c := openStreams(t, s, rpc.StreamConfig{})
 	seen := make(chan struct{})
-	h.talk = func(st *talk) error {
+	next <- func(st *talk) error {
 		if err := st.SendHeader(pairs{"a": "1"}); err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ func TestHeadersBeforeMessages(t *testing.T) {
 		err  error
 		want string
 	}{{nil, ""}, {&rpc.StatusError{Code: 7, Message: "sold out"}, "status 7"}, {errors.New("broken"), "broken"}} {
-		h.talk = func(st *talk) error {
+		next <- func(st *talk) error {
 			return errors.Join(st.SetHeader(pairs{"a": "2"}), st.SetTrailer(pairs{"b": "3"}), one.err)
 		}
 		st, err := c.Talk(t.Context())
@@ -171,8 +172,6 @@ func TestStreamsWithoutHeaders(t *testing.T) {
 // mutant: rpc-stream-header-with-a-status
 func TestBoundsOfHeaders(t *testing.T) {
 	h := newChatter()
-	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
-	_, c := openStreams(t, s, rpc.StreamConfig{})
 	largest := pairs{"a": strings.Repeat("x", 16<<10), "b": strings.Repeat("x", 16<<10-2*33)}
 	h.talk = func(st *talk) error {
 		for _, set := range []func(map[string]string) error{st.SetHeader, st.SetTrailer, st.SendHeader} {
@@ -190,6 +189,8 @@ func TestBoundsOfHeaders(t *testing.T) {
 		}
 		return &rpc.StatusError{Code: 7, Details: pairs{"large": strings.Repeat("x", 70<<10)}} // does not fit
 	}
+	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))
+	_, c := openStreams(t, s, rpc.StreamConfig{})
 	st, err := c.Talk(t.Context())
 	if err != nil {
 		t.Fatal(err)
