@@ -364,9 +364,24 @@ func TestStreamsOfASilentServer(t *testing.T) {
 	expectCall(t, exitUnanswered, "", "maybe executed", "-f", chatIDL(t), "-v", "-t", "2s", l.Addr().String(), "Chat.talk")
 }
 
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+	read int
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.read += n
+	return n, err
+}
+
+// No more of the input is read than a message may have.
+//
 // mutant: call-stream-messages-without-bound
 func TestMessagesOfStreamsAreBounded(t *testing.T) {
-	m, err := openMessages(io.MultiReader(strings.NewReader("{} {}"), spaces{}), "-")
+	endless := &counted{Reader: spaces{}}
+	m, err := openMessages(io.MultiReader(strings.NewReader("{} {}"), endless), "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,6 +392,9 @@ func TestMessagesOfStreamsAreBounded(t *testing.T) {
 	}
 	if _, err := m.next(); err == nil || !strings.Contains(err.Error(), "the standard input has a message of more than 67108864 bytes") {
 		t.Error(err)
+	}
+	if endless.read > maxArguments+1<<20 {
+		t.Errorf("%d bytes were read for a message", endless.read)
 	}
 	if _, err := openMessages(nil, "@none.json"); err == nil || !strings.Contains(err.Error(), "none.json") {
 		t.Error(err)
