@@ -149,15 +149,16 @@ func textEnd(b []byte, off int) int {
 	return off
 }
 
-// pair is a key and a value of a header.
-type pair struct {
-	number uint16 // if name is nil
-	name   []byte
-	value  []byte
+// A Pair is a key and a value of a header. It refers to the header.
+type Pair struct {
+	Number uint16 // if Name is nil
+	Name   []byte
+	Value  []byte
 }
 
-// pairs iterates over all keys and values.
-func (h *Info) pairs(yield func(pair) bool) {
+// Pairs iterates over all keys and values in their order, so a caller that needs several of them reads the header
+// once. If the header has a key several times, the last one is valid.
+func (h *Info) Pairs(yield func(Pair) bool) {
 	for b := h.blocks; len(b) > 0; {
 		kind := b[0]
 		b = b[1:]
@@ -169,18 +170,18 @@ func (h *Info) pairs(yield func(pair) bool) {
 			n, b = int(binary.BigEndian.Uint16(b)), b[2:]
 		}
 		for ; n > 0; n-- {
-			p := pair{name: tokenName}
+			p := Pair{Name: tokenName}
 			at := 0
 			switch kind {
 			case blockStrings:
 				at = textEnd(b, 0)
-				p.name = b[2:at]
+				p.Name = b[2:at]
 			case blockInts:
-				p.number, p.name = binary.BigEndian.Uint16(b), nil
+				p.Number, p.Name = binary.BigEndian.Uint16(b), nil
 				at = 2
 			}
 			end := textEnd(b, at)
-			p.value = b[at+2 : end]
+			p.Value = b[at+2 : end]
 			b = b[end:]
 			if !yield(p) {
 				return
@@ -194,9 +195,9 @@ var tokenName = []byte(keyToken)
 // Int returns the value of a key with a number, or nil. It refers to the header. If the header has
 // the key several times, it is the last one.
 func (h *Info) Int(key uint16) (value []byte) {
-	for p := range h.pairs {
-		if p.name == nil && p.number == key {
-			value = p.value
+	for p := range h.Pairs {
+		if p.Name == nil && p.Number == key {
+			value = p.Value
 		}
 	}
 	return value
@@ -205,9 +206,9 @@ func (h *Info) Int(key uint16) (value []byte) {
 // String returns the value of a key with a name, or nil. It refers to the header. If the header has
 // the key several times, it is the last one.
 func (h *Info) String(name string) (value []byte) {
-	for p := range h.pairs {
-		if string(p.name) == name && p.name != nil {
-			value = p.value
+	for p := range h.Pairs {
+		if string(p.Name) == name && p.Name != nil {
+			value = p.Value
 		}
 	}
 	return value
@@ -216,8 +217,8 @@ func (h *Info) String(name string) (value []byte) {
 // Strings iterates over the keys with names, and their values. They refer to the header.
 func (h *Info) Strings() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		for p := range h.pairs {
-			if p.name != nil && !yield(p.name, p.value) {
+		for p := range h.Pairs {
+			if p.Name != nil && !yield(p.Name, p.Value) {
 				return
 			}
 		}

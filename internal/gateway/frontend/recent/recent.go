@@ -48,7 +48,7 @@ type Entry[R any] struct {
 	// key was parsed.
 	Resource R
 	Columns  *[]resource.KeyColumn
-	// Body is that of the document.
+	// Body is that of the document, or its form.
 	Body []byte
 
 	length uint8 // of the text
@@ -87,11 +87,21 @@ func (t *Table[R]) Find(c *cache.Cache, text string, start time.Duration) *Entry
 // Remember keeps the document that [cache.Cache.Peek] has just returned for a text. The caller
 // chooses the head. Both are copied.
 func (t *Table[R]) Remember(text string, of R, id cache.ResourceID, columns *[]resource.KeyColumn, doc *cache.Document, head string) {
-	if len(text)+len(head) > maxText || len(doc.Body()) > MaxBody || doc.Missing() {
+	t.remember(text, of, id, columns, doc, doc.Body(), head)
+}
+
+// RememberForm is Remember with the bytes of a form of the document in place of its body. The cache must keep
+// the form with the document, so that its bytes are charged as long as the document is held.
+func (t *Table[R]) RememberForm(text string, of R, id cache.ResourceID, columns *[]resource.KeyColumn, doc *cache.Document, form []byte) {
+	t.remember(text, of, id, columns, doc, form, "")
+}
+
+func (t *Table[R]) remember(text string, of R, id cache.ResourceID, columns *[]resource.KeyColumn, doc *cache.Document, body []byte, head string) {
+	if len(text)+len(head) > maxText || len(doc.Body()) > MaxBody || len(body) > MaxBody || doc.Missing() {
 		return
 	}
 	place := t.place(text)
-	if place.doc == doc && place.Columns == columns {
+	if place.doc == doc && place.Columns == columns && unsafe.SliceData(place.Body) == unsafe.SliceData(body) {
 		return
 	}
 	if !place.is(text) {
@@ -101,7 +111,7 @@ func (t *Table[R]) Remember(text string, of R, id cache.ResourceID, columns *[]r
 		}
 		place.asked = 0
 	}
-	place.doc, place.Resource, place.id, place.Columns, place.Body = doc, of, id, columns, doc.Body()
+	place.doc, place.Resource, place.id, place.Columns, place.Body = doc, of, id, columns, body
 	place.length = uint8(copy(place.text[:], text))
 	place.end = place.length + uint8(copy(place.text[place.length:], head))
 }

@@ -65,11 +65,8 @@ func (k *call) encode(inTurn bool) *failure {
 			x.body = f.Value.(*form).body
 		}
 		total += len(x.body)
-		switch {
-		case k.method.list && total > maxTogether:
-			return failTogether
-		case total > maxAnswer:
-			return failTooLarge
+		if f := k.fits(total); f != nil {
+			return f
 		}
 	}
 	return nil
@@ -94,14 +91,13 @@ func (s *Server) makeForm(d *cache.Document, old *cache.Form, layout *thriftdoc.
 
 // appendHead appends the part of an answer before its struct, which has size bytes.
 func (k *call) appendHead(b []byte, t thrift.MessageType, size int) []byte {
-	name := k.name
-	payload := thrift.SizeMessage(name) + size
+	payload := k.sizeOfHead() + size
 	switch k.format.Transport {
 	case frame.Framed:
 		b = binary.BigEndian.AppendUint32(b, uint32(payload))
 	case frame.Header, frame.HeaderFramed:
 		start := len(b)
-		w := frame.BeginHeader(b, 0, k.seq, false)
+		w := frame.BeginHeader(b, 0, k.seq, k.format.Compact)
 		if k.last {
 			w.String(frame.KeyReset, "1")
 		}
@@ -112,14 +108,19 @@ func (k *call) appendHead(b []byte, t thrift.MessageType, size int) []byte {
 		}
 		_ = frame.EndMessage(b, start, after) // cannot fail: an answer is smaller than 2 GiB
 	}
-	return thrift.AppendMessage(b, name, t, k.seq)
+	if k.format.Compact {
+		return thrift.AppendCompactMessage(b, k.name, t, k.seq)
+	}
+	return thrift.AppendMessage(b, k.name, t, k.seq)
 }
 
-// appendField appends a field header.
-func appendField(b []byte, t byte, id uint16) []byte { return append(b, t, byte(id>>8), byte(id)) }
-
-// sizeOfField is the size of a field header.
-const sizeOfField = 3
+// sizeOfHead is the size of the head of a message in the protocol of the call.
+func (k *call) sizeOfHead() int {
+	if k.format.Compact {
+		return 2 + sizeOfUvarint(uint64(uint32(k.seq))) + sizeOfUvarint(uint64(len(k.name))) + len(k.name)
+	}
+	return thrift.SizeMessage(k.name)
+}
 
 // append appends the answer; every slot must have its document. If the answer is an exception, append returns it.
 func (k *call) append(o *loop.Output) *failure {
@@ -147,7 +148,8 @@ func (k *call) append(o *loop.Output) *failure {
 
 // sizeOfList returns the size of the struct that contains a batch.
 func (k *call) sizeOfList() int {
-	size := sizeOfField + 5 + 1
+	var head [16]byte
+	size := len(k.appendListHead(head[:0])) + 1
 	for i := range k.slots {
 		size += k.sizeOfEntry(&k.slots[i])
 	}
@@ -156,8 +158,7 @@ func (k *call) sizeOfList() int {
 
 // appendListHead appends the part of a batch before its entries.
 func (k *call) appendListHead(b []byte) []byte {
-	b = append(appendField(b, thrift.TypeList, 0), thrift.TypeStruct)
-	return binary.BigEndian.AppendUint32(b, uint32(len(k.slots)))
+	return k.appendListOfStructs(k.appendField(b, thrift.TypeList, 0, 0), len(k.slots))
 }
 
 // render returns the struct that contains a batch, in parts: small documents are copied, each other one is a separate
@@ -198,7 +199,7 @@ func (k *call) appendParts(o *loop.Output, parts [][]byte, size int) {
 // appendOne appends an answer with one document.
 func (k *call) appendOne(o *loop.Output, body []byte) {
 	start := o.Len()
-	o.B = k.appendHead(o.B, thrift.Reply, k.sizeOfDocument(body)+1)
+	o.B = k.appendHead(o.B, thrift.Reply, k.sizeOfDocument(0, body)+1)
 	k.appendDocument(o, 0, body)
 	o.B = append(o.B, thrift.TypeStop)
 	markLarge(o, start)
@@ -212,11 +213,9 @@ func markLarge(o *loop.Output, start int) {
 }
 
 // sizeOfDocument returns the size of a field that contains a document.
-func (k *call) sizeOfDocument(body []byte) int {
-	if k.method.of.json {
-		return sizeOfField + 4 + len(body)
-	}
-	return sizeOfField + len(body)
+func (k *call) sizeOfDocument(id uint16, body []byte) int {
+	var head [16]byte
+	return len(k.appendDocumentHead(head[:0], id, body)) + len(body)
 }
 
 // sizeOfEntry returns the size of an entry of a batch.
@@ -224,7 +223,7 @@ func (k *call) sizeOfEntry(x *slot) int {
 	if x.body == nil {
 		return 1
 	}
-	return k.sizeOfDocument(x.body) + 1
+	return k.sizeOfDocument(thriftdoc.DocumentID, x.body) + 1
 }
 
 // appendDocument appends a field that contains a document, which is linked if it is large.
@@ -236,24 +235,21 @@ func (k *call) appendDocument(o *loop.Output, id uint16, body []byte) {
 // appendDocumentHead appends the part of a field before its document.
 func (k *call) appendDocumentHead(b []byte, id uint16, body []byte) []byte {
 	if k.method.of.json {
-		return binary.BigEndian.AppendUint32(appendField(b, thrift.TypeString, id), uint32(len(body)))
+		return k.appendLength(k.appendField(b, thrift.TypeString, id, 0), len(body))
 	}
-	return appendField(b, thrift.TypeStruct, id)
+	return k.appendField(b, thrift.TypeStruct, id, 0)
 }
 
 // appendFailure appends a declared exception as the answer.
 func (k *call) appendFailure(o *loop.Output, f *failure) {
-	size := sizeOfField + sizeOfField + 4 + len(f.text) + 2
+	b := k.appendField(k.scratch[:0], thrift.TypeStruct, uint16(f.exception), 0)
+	b = k.appendField(b, thrift.TypeString, thriftdoc.MessageID, 0)
+	b = append(k.appendLength(b, len(f.text)), f.text...)
 	if f.wait > 0 {
-		size += sizeOfField + 4
+		b = k.appendI32(k.appendField(b, thrift.TypeI32, thriftdoc.WaitID, thriftdoc.MessageID), f.wait)
 	}
-	b := k.appendHead(o.B, thrift.Reply, size)
-	b = appendField(b, thrift.TypeStruct, uint16(f.exception))
-	b = thrift.AppendString(appendField(b, thrift.TypeString, thriftdoc.MessageID), f.text)
-	if f.wait > 0 {
-		b = binary.BigEndian.AppendUint32(appendField(b, thrift.TypeI32, thriftdoc.WaitID), uint32(f.wait))
-	}
-	o.B = append(b, thrift.TypeStop, thrift.TypeStop)
+	k.scratch = append(b, thrift.TypeStop, thrift.TypeStop)
+	k.appendScratch(o, thrift.Reply)
 }
 
 // appendUnknown answers a call of a method that does not exist.
@@ -261,7 +257,17 @@ func (k *call) appendUnknown(o *loop.Output) {
 	const most = 100
 	e := &thrift.ApplicationException{Kind: thrift.UnknownMethod, Message: "there is no method " + quoted(k.name[:min(len(k.name), most)]) +
 		"; slipstream idl lists the methods"}
-	o.B = e.AppendThrift(k.appendHead(o.B, thrift.Exception, e.SizeThrift()))
+	if k.format.Compact {
+		k.scratch = e.AppendCompact(k.scratch[:0])
+	} else {
+		k.scratch = e.AppendThrift(k.scratch[:0])
+	}
+	k.appendScratch(o, thrift.Exception)
+}
+
+// appendScratch appends the struct in scratch as the answer.
+func (k *call) appendScratch(o *loop.Output, t thrift.MessageType) {
+	o.B = append(k.appendHead(o.B, t, len(k.scratch)), k.scratch...)
 }
 
 // maxName bounds a method name that an answer repeats, in bytes.

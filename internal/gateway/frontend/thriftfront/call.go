@@ -2,7 +2,6 @@ package thriftfront
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -45,13 +44,15 @@ type call struct {
 	repeated      bool // there are two different credentials
 	args          []byte
 
-	keys   [][]byte // point into args
-	ids    []byte   // document IDs of keys with several columns
-	slots  []slot
-	caller *access.Caller
-	passed bool // authorize has admitted the call
-	fresh  int  // bytes of documents that were encoded for this call
-	last   bool // the answer announces that the connection will be closed
+	keys    [][]byte              // point into args
+	columns *[]resource.KeyColumn // with which the keys were parsed
+	ids     []byte                // document IDs of keys with several columns
+	slots   []slot
+	scratch []byte // documents in the Compact protocol, or an exception
+	caller  *access.Caller
+	passed  bool // authorize has admitted the call
+	fresh   int  // bytes of documents that were encoded for this call
+	last    bool // the answer announces that the connection will be closed
 }
 
 // slot is one key of a call and its document.
@@ -64,19 +65,22 @@ type slot struct {
 // kept is the number of keys for which a turn retains memory.
 const kept = 64
 
+// keptScratch is the size of the largest scratch that a turn retains.
+const keptScratch = 4 * maxEncoded
+
 // reset clears a call but retains its memory.
 func (k *call) reset() {
-	keys, slots, ids := k.keys, k.slots, k.ids
+	keys, slots, ids, scratch := k.keys, k.slots, k.ids, k.scratch
 	clear(keys)
 	clear(slots)
 	if cap(slots) > kept || cap(keys) > kept || cap(ids) > maxKey {
 		keys, slots, ids = nil, nil, nil
 	}
-	*k = call{keys: keys[:0], slots: slots[:0], ids: ids[:0]}
+	if cap(scratch) > keptScratch {
+		scratch = nil
+	}
+	*k = call{keys: keys[:0], slots: slots[:0], ids: ids[:0], scratch: scratch[:0]}
 }
-
-// errCompact reports a protocol that is not supported.
-var errCompact = errors.New("the message is in the Compact protocol; expected the Binary protocol")
 
 // open reads the part of a message before its arguments.
 func (k *call) open(b []byte) error {
@@ -84,11 +88,13 @@ func (k *call) open(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if m.Compact {
-		return errCompact
-	}
 	var head thrift.Message
-	at := thrift.ReadMessage(m.Payload, 0, &head)
+	at := 0
+	if m.Compact {
+		at = thrift.ReadCompactMessage(m.Payload, 0, &head)
+	} else {
+		at = thrift.ReadMessage(m.Payload, 0, &head)
+	}
 	if at < 0 {
 		return thrift.Err(at, 0)
 	}
@@ -109,17 +115,32 @@ func (k *call) open(b []byte) error {
 	return nil
 }
 
-// header reads the header of a message.
+// header reads the header of a message, in one pass.
 func (k *call) header(info *frame.Info) {
 	k.anyOrder = info.Flags&frame.FlagAnyOrder != 0
-	k.asksOrder = !k.session.announced && k.anyOrder && info.String(frame.KeyAnyOrder) != nil
-	if ms := info.Int(frame.KeyTimeout); len(ms) > 0 && len(ms) < 10 {
-		if n, err := strconv.ParseUint(text(ms), 10, 32); err == nil && n > 0 {
+	var timeout, sent []byte
+	asked := false
+	for p := range info.Pairs {
+		switch {
+		case p.Name == nil:
+			if p.Number == frame.KeyTimeout {
+				timeout = p.Value
+			}
+		case string(p.Name) == keyAuthorization:
+			k.authorization = p.Value
+		case string(p.Name) == keySentAuthorization:
+			sent = p.Value
+		case string(p.Name) == frame.KeyAnyOrder:
+			asked = true
+		}
+	}
+	k.asksOrder = asked && k.anyOrder && !k.session.announced
+	if len(timeout) > 0 && len(timeout) < 10 {
+		if n, err := strconv.ParseUint(text(timeout), 10, 32); err == nil && n > 0 {
 			k.timeout = time.Duration(n) * time.Millisecond
 		}
 	}
-	k.authorization = info.String(keyAuthorization)
-	if sent := info.String(keySentAuthorization); sent != nil {
+	if sent != nil {
 		k.repeated = k.authorization != nil && string(sent) != string(k.authorization)
 		k.authorization = sent
 	}
@@ -131,6 +152,9 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // read reads the keys in the arguments.
 func (k *call) read() *failure {
 	k.keys = k.keys[:0]
+	if k.format.Compact {
+		return k.readCompact()
+	}
 	at := 0
 	for found := false; ; {
 		switch {
@@ -201,7 +225,7 @@ func (k *call) parse() *failure {
 	if columns == nil {
 		return failNotReached
 	}
-	k.slots, k.ids = k.slots[:0], k.ids[:0]
+	k.columns, k.slots, k.ids = columns, k.slots[:0], k.ids[:0]
 	for _, key := range k.keys {
 		var id string
 		var err error

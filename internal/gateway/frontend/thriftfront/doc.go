@@ -18,7 +18,10 @@
 // Answers keep the order of their calls, unless the header of a call allows any order. Calls only read, so they may run
 // concurrently in either case.
 //
-// Messages have at most 64 KiB, batches 1,000 keys. The server accepts the transports of package frame with the Binary
-// protocol. Credentials are in the header of each call, as over HTTP. A message without a header has none, so it can
+// A hit on one document is answered from a table of recent answers (package recent) without a look-up: see again.go.
+//
+// Messages have at most 64 KiB, batches 1,000 keys. The server accepts the transports of package frame, with the Binary
+// and the Compact protocol, and answers in those of the call. Forms are in the Binary protocol, and are converted for
+// each call in the Compact protocol. Credentials are in the header of each call, as over HTTP. A message without a header has none, so it can
 // read only public resources and those that the connection's certificate admits.
 package thriftfront

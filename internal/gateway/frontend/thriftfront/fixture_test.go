@@ -206,7 +206,7 @@ func (f *fixture) client(t testing.TB, config rpc.ClientConfig) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := genericrpc.NewClient(c, program.Roots[0].Service(thriftdoc.ServiceName), genericrpc.Config{})
+	g, err := genericrpc.NewClient(c, program.Roots[0].Service(thriftdoc.ServiceName), genericrpc.Config{Compact: config.Compact})
 	if err != nil {
 		t.Fatal(err)
 	}

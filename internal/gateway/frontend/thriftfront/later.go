@@ -69,6 +69,7 @@ func (k *call) copied() call {
 	c.args, c.authorization = bytes.Clone(k.args), bytes.Clone(k.authorization)
 	c.name = []byte(k.method.name)
 	c.keys, c.slots, c.ids = make([][]byte, 0, len(k.keys)), nil, nil
+	c.scratch = nil
 	return c
 }
 
@@ -109,6 +110,11 @@ func (w *later) find(ctx context.Context) *failure {
 	}
 	if f := w.hold(k.size()); f != nil {
 		return f
+	}
+	if k.converts() {
+		if f := k.convert(false); f != nil {
+			return f
+		}
 	}
 	if k.method.list {
 		w.parts, w.size = k.render()

@@ -10,6 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
@@ -30,6 +31,7 @@ type Server struct {
 	logs    logs
 	work    sync.WaitGroup // jobs of workers; Shutdown waits for them
 	turns   sync.Pool      // of *turn
+	recent  recent.Lanes[*subject]
 	wrong   *limit.Limiter // limits wrong tokens per address
 
 	// Atomics. Written by connections and loads, read by all.

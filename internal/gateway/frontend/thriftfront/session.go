@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/frame"
@@ -111,12 +112,22 @@ type turn struct {
 	began   time.Time     // the same, for latencies
 	call    call          // the current call
 	tally   tally
+	text    []byte // of the current call in recent
+
+	// recent is the table of the lane, or nil if another connection of the lane has it or each call is logged. hitsAgain
+	// is the number of its hits that the cache has not counted, of the resource hitsOf.
+	recent    *recent.Table[*subject]
+	hitsOf    *served
+	hitsAgain int
 }
 
 // begin prepares the turn for a session's connection.
 func (t *turn) begin(x *session, c *loop.Conn) {
 	t.session, t.conn, t.view = x, c, t.server.live.Load()
 	t.start, t.began = c.ReadAt(), time.Now()
+	if t.view.requests == nil {
+		t.recent = t.server.recent.Borrow(c.Lane())
+	}
 }
 
 // end updates the counters and returns the turn to the pool.
@@ -127,6 +138,9 @@ func (t *turn) end() {
 		t.server.figures.Latency(frontend.SourceOther).RecordMany(took, int(y.others))
 	}
 	t.tally.addTo(&t.server.figures)
+	t.countAgain(nil)
+	t.server.recent.GiveBack(t.conn.Lane(), t.recent)
+	t.recent = nil
 	t.call.reset()
 	t.session, t.conn, t.view = nil, nil, nil
 	t.server.turns.Put(t)
@@ -169,7 +183,13 @@ func (t *turn) message(b []byte) error {
 
 // known answers a call of a known method, and returns the cost in the engine's units.
 func (t *turn) known() (units int) {
-	f := t.step()
+	f := t.admit()
+	if f == nil {
+		if e := t.recall(); e != nil {
+			return t.answerAgain(e)
+		}
+		f = t.find()
+	}
 	units = t.call.fresh >> 6
 	switch {
 	case f == errLater:
@@ -178,12 +198,14 @@ func (t *turn) known() (units int) {
 		t.fail(f)
 	default:
 		units += t.answer()
+		t.remember()
 	}
 	return units
 }
 
-// step does the work that does not block. It returns errLater if a worker must do the rest.
-func (t *turn) step() *failure {
+// admit reads the keys, and decides whether the caller may read their documents. It does not block: it returns errLater
+// if a worker must decide.
+func (t *turn) admit() *failure {
 	k := &t.call
 	if f := k.read(); f != nil {
 		return f
@@ -195,6 +217,12 @@ func (t *turn) step() *failure {
 		return f
 	}
 	t.conn.Prove()
+	return nil
+}
+
+// find finds the documents in memory. It returns errLater if a worker must do the rest.
+func (t *turn) find() *failure {
+	k := &t.call
 	if len(k.keys) > maxPeeked {
 		return errLater
 	}
@@ -210,6 +238,11 @@ func (t *turn) step() *failure {
 	}
 	if f := k.encode(true); f != nil {
 		return f
+	}
+	if k.converts() {
+		if f := k.convert(true); f != nil {
+			return f
+		}
 	}
 	if size := k.size(); size >= largeAnswer {
 		switch {

@@ -17,6 +17,7 @@ import (
 func transports(run func(config rpc.ClientConfig)) {
 	for _, tr := range []rpc.Transport{rpc.TTHeader, rpc.Framed, rpc.Buffered} {
 		run(rpc.ClientConfig{Transport: tr})
+		run(rpc.ClientConfig{Transport: tr, Compact: true})
 	}
 	run(rpc.ClientConfig{Transport: rpc.Framed, Multiplexed: true})
 }

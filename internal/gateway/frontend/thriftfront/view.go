@@ -38,11 +38,15 @@ type served struct {
 	layout atomic.Pointer[thriftdoc.Layout]
 }
 
-// method is a method of the service. It is immutable.
+// method is a method of the service of one view.
 type method struct {
+	// Immutable.
 	name string
 	of   *served
 	list bool
+
+	// subject is that of the entries that were remembered last. Atomic: written and read by turns.
+	subject atomic.Pointer[subject]
 }
 
 // Next returns a view of other resources, or of the same ones with other rules. It uses only the RequestConfig of
@@ -70,7 +74,7 @@ func newView(resources []Resource, config Config) (*View, error) {
 		if !one.json && len(one.fields.Fields) == 0 {
 			continue // no field has a number, so nothing can be served
 		}
-		for _, m := range []*method{{thriftdoc.GetMethod(r.Name), one, false}, {thriftdoc.ListMethod(r.Name), one, true}} {
+		for _, m := range []*method{{name: thriftdoc.GetMethod(r.Name), of: one}, {name: thriftdoc.ListMethod(r.Name), of: one, list: true}} {
 			if other := v.methods[m.name]; other != nil {
 				return nil, fmt.Errorf("thrift: the resources %s and %s have the same method %s", other.of.Name, r.Name, m.name)
 			}

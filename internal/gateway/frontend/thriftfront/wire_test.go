@@ -89,12 +89,11 @@ func (r *raw) reply() string {
 func TestMalformed(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		good := message("get_depts", 7, keyArgument("42"), header{})
-		compact := thrift.AppendCompactMessage(nil, "get_depts", thrift.Call, 1)
-		compact = append(binary.BigEndian.AppendUint32(nil, uint32(len(compact)+1)), append(compact, 0)...)
+		reply2 := append(thrift.AppendCompactMessage(nil, "get_depts", thrift.Reply, 1), 0)
 		reply := append(thrift.AppendMessage(nil, "get_depts", thrift.Reply, 1), 0)
 		oneway := append(thrift.AppendMessage(nil, "get_depts", thrift.Oneway, 1), 0)
 		for name, bad := range map[string][]byte{
-			"HTTP": []byte("GET / HTTP/1.1\r\n\r\n"), "too large": {0, 1, 0, 1, 0x80, 1, 0, 1}, "compact": compact, "a reply": reply, "oneway": oneway,
+			"HTTP": []byte("GET / HTTP/1.1\r\n\r\n"), "too large": {0, 1, 0, 1, 0x80, 1, 0, 1}, "a reply": reply, "a reply in Compact": reply2, "oneway": oneway,
 			"the end of a struct": append(thrift.AppendMessage(nil, "get_depts", thrift.Call, 1), 99, 0, 1),
 		} {
 			for _, before := range [][]byte{nil, good} {
@@ -256,6 +255,8 @@ func TestHitsAllocateNothing(t *testing.T) {
 		"framed": message("get_depts", 1, keyArgument("42"), header{framed: true}), "with a header": message("get_depts", 1, keyArgument("42"), header{timeout: "1000"}),
 		"a batch": message("list_depts", 1, keysArgument("42", "43", "44", "0"), header{}), "two columns": message("get_orders", 1, keyArgument("eu/7"), header{}),
 		"not found": message("get_depts", 1, keyArgument("0"), header{}), "JSON": message("get_totals", 1, keyArgument("5"), header{}),
+		"Compact": compactMessage("get_depts", 1, compactKey("42")), "a batch in Compact": compactMessage("list_depts", 1, compactKeys("42", "43", "44", "0")),
+		"not found in Compact": compactMessage("get_depts", 1, compactKey("0")),
 		"with credentials": message("get_secrets", 1, keyArgument("1"), header{authorization: webKey}),
 	} {
 		ask := func() {
