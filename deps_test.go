@@ -117,7 +117,7 @@ internal/gateway/requestlog        < internal/safefile
 internal/gateway/frontend          < cache internal/gateway/access internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/striped
 internal/gateway/frontend/httpfront     < cache internal/gateway/access internal/gateway/frontend internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/gateway/trace internal/loop internal/striped internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
 internal/gateway/frontend/recent   < cache gateway/resource
-internal/gateway/frontend/thriftfront   < cache internal/gateway/access internal/gateway/frontend internal/gateway/limit internal/gateway/measure internal/gateway/requestlog internal/gateway/thriftdoc gateway/resource internal/loop internal/striped internal/wire/frame thrift
+internal/gateway/frontend/thriftfront   < cache internal/gateway/access internal/gateway/frontend internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog internal/gateway/thriftdoc gateway/resource internal/loop internal/striped internal/wire/frame thrift
 internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/striped internal/wire/resp
 internal/gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 internal/gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt

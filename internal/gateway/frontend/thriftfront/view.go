@@ -45,7 +45,7 @@ type method struct {
 	of   *served
 	list bool
 
-	// subject is that of the entries that were remembered last. Atomic: written and read by turns.
+	// subject is that of the entries that were remembered last. Atomic: any turn reads and writes it.
 	subject atomic.Pointer[subject]
 }
 
