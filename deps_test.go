@@ -171,6 +171,7 @@ internal/bench/plot          <
 internal/testkit/mutants    <
 internal/testkit/tarantoolsim < tarantool/iproto internal/wire/box
 internal/testkit/judges     <
+internal/testkit/promtest   <
 internal/testkit/cachekit   < cache
 internal/testkit/turnwatch  < internal/loop
 internal/testkit/freshness  <                                      | golang.org/x/sys

@@ -257,7 +257,7 @@ func TestHitsAllocateNothing(t *testing.T) {
 		"not found": message("get_depts", 1, keyArgument("0"), header{}), "JSON": message("get_totals", 1, keyArgument("5"), header{}),
 		"Compact": compactMessage("get_depts", 1, compactKey("42")), "a batch in Compact": compactMessage("list_depts", 1, compactKeys("42", "43", "44", "0")),
 		"not found in Compact": compactMessage("get_depts", 1, compactKey("0")),
-		"with credentials": message("get_secrets", 1, keyArgument("1"), header{authorization: webKey}),
+		"with credentials":     message("get_secrets", 1, keyArgument("1"), header{authorization: webKey}),
 	} {
 		ask := func() {
 			if _, err := c.conn.Write(call); err != nil {
