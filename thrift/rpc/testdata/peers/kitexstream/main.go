@@ -282,7 +282,7 @@ func echo(addr string, streams, messages int) error {
 		var all sync.WaitGroup
 		failures := make(chan error, streams)
 		for i, s := range open {
-			// Ends after its messages; waited for below.
+			// Ends when it has sent its messages, or with the first error; run waits for it.
 			all.Go(func() {
 				for n := i; n < messages; n += streams {
 					err := s.Send(context.Background(), &chat.Message{Text: text})
