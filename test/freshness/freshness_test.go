@@ -231,7 +231,7 @@ func (r *freshnessRun) start() {
 		var from documents = newOverHTTP(r.url)
 		switch {
 		case i >= 11:
-			from = newOverThrift(r.t, r.thrift, r.service, []rpc.Transport{rpc.TTHeader, rpc.Framed, rpc.Buffered}[i-11])
+			from = newOverThrift(r.t, r.thrift, r.service, rpc.ClientConfig{Transport: []rpc.Transport{rpc.TTHeader, rpc.Framed, rpc.Buffered}[i-11], Compact: i == 12})
 		case i >= 8:
 			from = newOverRedis(r.t, r.redis, 2+i%2)
 		}

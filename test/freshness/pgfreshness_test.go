@@ -20,6 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
+	"github.com/slipstream-go/slipstream/thrift/idl"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
 // pgRun is a run of the real command with a real PostgreSQL server, writers that connect directly
@@ -34,6 +36,8 @@ type pgRun struct {
 	url     string // of the gateway
 	admin   string
 	redis   int // port
+	thrift  int // port
+	service *idl.Service
 	seed    uint64
 	major   int // version of the servers
 	world   *pgWorld
@@ -71,8 +75,11 @@ type pgOptions struct {
 	readers   int // over HTTP
 }
 
-// redisReaders is the number of additional readers over the Redis protocol.
-const redisReaders = 2
+// The numbers of additional readers over the Redis protocol and over Thrift.
+const (
+	redisReaders  = 2
+	thriftReaders = 2 // in the Binary and in the Compact protocol
+)
 
 // pgSettings are the settings of the servers. The WAL writer sleeps for a long time, so that
 // commits with synchronous_commit off can be lost.
@@ -100,7 +107,7 @@ func newPGRun(t *testing.T, o pgOptions) *pgRun {
 		hosts = append(hosts, proxy.Addr())
 	}
 	port, admin := testkit.FreePort(t), testkit.FreePort(t)
-	r.redis = testkit.FreePort(t)
+	r.redis, r.thrift = testkit.FreePort(t), testkit.FreePort(t)
 	r.url, r.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("http://127.0.0.1:%d", admin)
 	resources, err := os.ReadFile("testdata/pgfreshness.yaml")
 	if err != nil {
@@ -112,9 +119,9 @@ origin:
   url: "postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=2"
   notify: %v
 freshness: %v
-frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d" }
+frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d", thrift: "127.0.0.1:%d" }
 admin: "127.0.0.1:%d"
-%s`, strings.Join(hosts, ","), o.notify, o.bound, port, r.redis, admin, resources)
+%s`, strings.Join(hosts, ","), o.notify, o.bound, port, r.redis, r.thrift, admin, resources)
 	if o.disk {
 		text += diskTiers
 	}
@@ -124,6 +131,7 @@ admin: "127.0.0.1:%d"
 	r.direct.Store(&first.URL)
 	r.pause.Store(int64(briskly))
 	r.apply()
+	r.service = numberFields(t, r.config)
 	r.startGateway()
 	r.begin()
 	return r
@@ -181,9 +189,12 @@ func (r *pgRun) begin() {
 			}
 		})
 	}
-	for n := range r.options.readers + redisReaders {
+	for n := range r.options.readers + redisReaders + thriftReaders {
 		var from documents = overHTTP{r.url, newOverHTTP(r.url).client, &r.reads.disk}
-		if n >= r.options.readers {
+		switch i := n - r.options.readers; {
+		case i >= redisReaders:
+			from = newOverThrift(r.whole, r.thrift, r.service, rpc.ClientConfig{Compact: i > redisReaders})
+		case i >= 0:
 			from = newOverRedis(r.whole, r.redis, 2+n%2)
 		}
 		reader := newPGReader(r.world, from, testkit.Fork(r.seed, uint64(100+n)), &r.reads)
@@ -193,11 +204,14 @@ func (r *pgRun) begin() {
 				if !reader.step() {
 					time.Sleep(5 * time.Millisecond) // the gateway may be down for a while
 				}
-				// Leave documents in the cache for a while. Readers over the Redis protocol need
-				// not be fast, and leave the CPU to the others. A disk tier answers only for a
+				// Leave documents in the cache for a while. Readers over the Redis protocol and
+				// Thrift need not be fast, and leave the CPU to the others. A disk tier answers only for a
 				// moment after each start of the gateway.
 				if n >= r.options.readers || !blackbox.Long() && !r.options.disk || reader.random.IntN(4) == 0 {
 					time.Sleep(between(reader.random, 4*time.Millisecond))
+				}
+				if n >= r.options.readers+redisReaders {
+					time.Sleep(between(reader.random, 20*time.Millisecond)) // they decode with the IDL, which takes more CPU
 				}
 			}
 		})
@@ -326,8 +340,8 @@ func (r *pgRun) halt() {
 // finish stops everything and reports.
 func (r *pgRun) finish() freshness.RowsReport {
 	testkit.Eventually(r.t, 2*time.Minute, func() error {
-		if n := r.reads.redis.Load(); n < 100 && !r.over.Load() {
-			return fmt.Errorf("%d answers over the Redis protocol: too few to prove anything", n)
+		if n, m := r.reads.redis.Load(), r.reads.thrift.Load(); min(n, m) < 100 && !r.over.Load() {
+			return fmt.Errorf("%d answers over the Redis protocol and %d over Thrift: too few to prove anything", n, m)
 		}
 		return nil
 	})
@@ -344,7 +358,8 @@ func (r *pgRun) finish() freshness.RowsReport {
 	report := r.model.Report()
 	hits, others := r.reads.hits.Load(), r.reads.others.Load()
 	r.t.Logf("%v", report)
-	r.t.Logf("%d answers from the cache, %d loaded, %d over the Redis protocol, %d requests failed", hits, others, r.reads.redis.Load(), r.reads.failed.Load())
+	r.t.Logf("%d answers from the cache, %d loaded, %d over the Redis protocol, %d over Thrift, %d requests failed",
+		hits, others, r.reads.redis.Load(), r.reads.thrift.Load(), r.reads.failed.Load())
 	var ops []string
 	for i, op := range pgOps {
 		ops = append(ops, fmt.Sprintf("%s %d", op.name, r.counts[i].Load()))

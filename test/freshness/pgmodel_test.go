@@ -77,6 +77,8 @@ type pgWorld struct {
 
 	// Atomics: used by every writer.
 	version atomic.Uint64
+	// retyped says that columns of versions have another type than the readers' IDL.
+	retyped atomic.Bool
 	// unsettled counts writes that wait for settle; no other write begins in the meantime.
 	unsettled atomic.Int64
 	// settlements counts calls of settle: connections opened before one may lead to a server that

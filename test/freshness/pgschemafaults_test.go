@@ -101,6 +101,7 @@ func (r *pgRun) truncateParents() {
 // alterType rewrites a table and changes every row of it; no trigger fires.
 func (r *pgRun) alterType() {
 	w := r.world
+	w.retyped.Store(true)
 	for i, table := range []*pgTable{w.emp, w.line, w.entry, w.emp} {
 		p := r.alone(table)
 		step := uint64(1_000_000)

@@ -3,6 +3,7 @@ package freshness
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ admin: %q
 type compiled struct {
 	t                         *testing.T
 	client                    *thrift.TStandardClient
+	compact                   *thrift.TStandardClient // the same in the Compact protocol
 	id, name, price, at, data int16
 }
 
@@ -122,7 +124,16 @@ func structure(ctx context.Context, p thrift.TProtocol, read func(id int16, of t
 // get returns the fields of a document by their numbers, or the number of the exception.
 func (c *compiled) get(key string) (fields map[int16]string, exception string, err error) {
 	i := &item{of: c}
-	_, err = c.client.Call(c.t.Context(), "get_items", &keyArgs{key}, i)
+	if _, err = c.client.Call(c.t.Context(), "get_items", &keyArgs{key}, i); err != nil {
+		return nil, "", err
+	}
+	other := &item{of: c}
+	if _, err = c.compact.Call(c.t.Context(), "get_items", &keyArgs{key}, other); err != nil {
+		return nil, "", fmt.Errorf("in the Compact protocol: %w", err)
+	}
+	if !maps.Equal(i.fields, other.fields) || i.exception != other.exception {
+		err = fmt.Errorf("%v, exception %q; in the Compact protocol %v, exception %q", i.fields, i.exception, other.fields, other.exception)
+	}
 	return i.fields, i.exception, err
 }
 
@@ -135,6 +146,11 @@ func (c *compiled) connect(address string) {
 	c.t.Cleanup(func() { transport.Close() })
 	p := thrift.NewTBinaryProtocolConf(transport, config)
 	c.client = thrift.NewTStandardClient(p, p)
+	transport = thrift.NewTFramedTransportConf(thrift.NewTSocketConf(address, config), config)
+	testkit.Eventually(c.t, 20*time.Second, transport.Open)
+	c.t.Cleanup(func() { transport.Close() })
+	q := thrift.NewTCompactProtocolConf(transport, config)
+	c.compact = thrift.NewTStandardClient(q, q)
 }
 
 // awaitItem waits for a document with a name, and checks that all fields are what they were when the client was compiled.

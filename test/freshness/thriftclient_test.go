@@ -36,13 +36,14 @@ func numberFields(t *testing.T, file string) *idl.Service {
 	return program.Roots[0].Service("Slipstream")
 }
 
-func newOverThrift(t *testing.T, port int, service *idl.Service, transport rpc.Transport) overThrift {
+func newOverThrift(t *testing.T, port int, service *idl.Service, config rpc.ClientConfig) overThrift {
 	t.Helper()
-	c, err := rpc.NewClient(rpc.ClientConfig{Addr: fmt.Sprintf("127.0.0.1:%d", port), Transport: transport, Timeout: 10 * time.Second})
+	config.Addr, config.Timeout = fmt.Sprintf("127.0.0.1:%d", port), 10*time.Second
+	c, err := rpc.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := genericrpc.NewClient(c, service, genericrpc.Config{})
+	call, err := genericrpc.NewClient(c, service, genericrpc.Config{Compact: config.Compact})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func (o overThrift) ask(path string) (status int, body []byte, hit bool) {
 		} else if err != nil {
 			return 0, nil, false
 		}
-		return http.StatusOK, body, false
+		return http.StatusOK, unpacked(body), false
 	}
 	keys := strings.Split(query, "&")
 	for i, k := range keys {
@@ -81,8 +82,17 @@ func (o overThrift) ask(path string) (status int, body []byte, hit bool) {
 	parts := make([]string, len(entries))
 	for i, e := range entries {
 		if parts[i] = "null"; e.Document != nil {
-			parts[i] = string(e.Document)
+			parts[i] = string(unpacked(e.Document))
 		}
 	}
 	return http.StatusOK, []byte("[" + strings.Join(parts, ",") + "]"), false
+}
+
+// unpacked returns the document of a resource that is defined by SQL, which is a binary value, and any other as it is.
+func unpacked(document []byte) []byte {
+	var text []byte
+	if len(document) > 0 && document[0] == '"' && json.Unmarshal(document, &text) == nil {
+		return text
+	}
+	return document
 }
