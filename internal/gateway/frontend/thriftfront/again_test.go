@@ -16,7 +16,7 @@ type recalls struct {
 	f *fixture
 }
 
-func newRecalls(t *testing.T) *recalls {
+func newRecalls(t testing.TB) *recalls {
 	f := newFixture(t, echo, Config{})
 	return &recalls{&turn{server: f.server, recent: recent.New[*subject]()}, f}
 }
@@ -28,7 +28,7 @@ func (r *recalls) begin(name, key string) {
 }
 
 // answer finds and remembers the document of the call, as a turn does.
-func (r *recalls) answerOnce(t *testing.T) {
+func (r *recalls) answerOnce(t testing.TB) {
 	t.Helper()
 	k := &r.call
 	if f := k.parse(); f != nil {
@@ -51,7 +51,7 @@ func (r *recalls) answerOnce(t *testing.T) {
 }
 
 // known reports whether a document is recalled, within as many calls as that takes at most.
-func (r *recalls) known(t *testing.T, name, key string) *recent.Entry[*subject] {
+func (r *recalls) known(t testing.TB, name, key string) *recent.Entry[*subject] {
 	t.Helper()
 	for range 64 {
 		r.begin(name, key)
