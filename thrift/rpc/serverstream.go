@@ -240,12 +240,16 @@ func (st *serverStream) last(err error) ([]byte, error) {
 		st.conn.host.server.figures.failed.Add(1)
 	}
 	trailer := st.extra.takeTrailer()
-	b, failed := appendEnd(nil, st.id, frame.StreamTrailer, e, func(w *frame.Writer) {
-		if status != nil {
-			writeStatus(w, status)
+	var keys func(*frame.Writer)
+	if status != nil || len(trailer) > 0 {
+		keys = func(w *frame.Writer) {
+			if status != nil {
+				writeStatus(w, status)
+			}
+			writePairs(w, trailer)
 		}
-		writePairs(w, trailer)
-	})
+	}
+	b, failed := appendEnd(nil, st.id, frame.StreamTrailer, e, keys)
 	if failed != nil { // the status is too large
 		e = &thrift.ApplicationException{Kind: thrift.InternalError, Message: failed.Error()}
 		return appendEnd(nil, st.id, frame.StreamTrailer, e, func(w *frame.Writer) { writePairs(w, trailer) })
