@@ -376,7 +376,7 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// No more of the input is read than a message may have.
+// The command stops reading its input when a message exceeds the maximum size.
 //
 // mutant: call-stream-messages-without-bound
 func TestMessagesOfStreamsAreBounded(t *testing.T) {

@@ -188,7 +188,7 @@ func (g *Gate) Close() {
 	g.running.Wait()
 }
 
-// takeFetched puts a fetched key set into use. Known tokens are checked again.
+// takeFetched starts using a fetched key set. Known tokens are checked again.
 func (g *Gate) takeFetched(keys []*tokenKey) { g.tokens.Store(newTokenSet(keys)) }
 
 // Inherit lets a gate that has not fetched its key set yet begin with the one that another

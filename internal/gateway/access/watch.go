@@ -126,7 +126,7 @@ func (g *Gate) reload(f *watched) {
 	}
 }
 
-// takeKeys puts a key file into use.
+// takeKeys starts using a key file.
 func (g *Gate) takeKeys(data []byte) error {
 	set, err := parseKeys(g.cfg.KeysFile, data)
 	if err == nil {
@@ -135,7 +135,7 @@ func (g *Gate) takeKeys(data []byte) error {
 	return err
 }
 
-// takeJWKS puts a key set into use. Known tokens are checked again.
+// takeJWKS starts using a key set. Known tokens are checked again.
 func (g *Gate) takeJWKS(data []byte) error {
 	keys, err := parseJWKS(g.cfg.JWKSFile, data, g.allowed)
 	if err == nil {

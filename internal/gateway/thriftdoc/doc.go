@@ -1,5 +1,5 @@
-// Package thriftdoc makes Thrift structs of documents: which fields a struct has, its encoding from
-// the JSON of a document, and the IDL that clients are compiled from.
+// Package thriftdoc represents documents as Thrift structs. It determines the fields of a struct,
+// encodes it from the JSON of a document, and writes the IDL that clients are compiled from.
 //
 //	resource.Shape (types, from the database) --+
 //	                                            +--> Layout --> Append: JSON --> Binary protocol

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// applying runs apply in the background and waits until it waits for a table.
+// applying runs Apply in the background and returns when it is blocked by a lock on the table.
 func applying(t *testing.T, d *database, o *Origin, table string) (result chan error) {
 	t.Helper()
 	result = make(chan error, 1)

@@ -88,7 +88,7 @@ func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 	}
 }
 
-// waitsFor waits until a poll waits for a table.
+// waitsFor returns when a poll is blocked by a lock on the table.
 func (s *streamed) waitsFor(table string) {
 	s.Helper()
 	testkit.Eventually(s.T, 20*time.Second, func() error {

@@ -173,7 +173,7 @@ func (t *Tier) openOnce(empty bool) error {
 	return nil
 }
 
-// begin takes the file into use.
+// begin starts using the file.
 func (t *Tier) begin(f *file, empty bool) error {
 	var s state
 	var p cache.Position
