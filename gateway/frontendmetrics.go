@@ -10,7 +10,7 @@ import (
 // Metrics of all frontends, of their engines, and of the log of requests.
 var (
 	frontendConnections = frontendMetric("frontend_connections", "Open connections of a frontend.")
-	connectionLimit     = frontendMetric("frontend_connections_limit", "Maximum of open connections of a frontend; at the limit an idle one is closed for a new one.")
+	connectionLimit     = frontendMetric("frontend_connections_limit", "Maximum number of open connections of a frontend; at the limit an idle one is closed for a new one.")
 	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the first certificate in use expires, in seconds since 1970. Frontends without TLS do not have this metric.")
 	clientMemoryUsed    = newMetric("client_memory_bytes", "Memory that connections of all frontends hold: small answers that wait for clients, requests that wait, input.")
 	clientMemoryLimit   = newMetric("client_memory_limit_bytes", "Maximum of slipstream_client_memory_bytes: above half of it slow readers are throttled, above it connections are closed.")

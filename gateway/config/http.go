@@ -53,7 +53,7 @@ type Limits struct {
 	IdleTimeout    time.Duration // How long a connection may stay open without a request. Default 60 s.
 	StallTimeout   time.Duration // Maximum duration of one write to a client that does not read. Default 30 s.
 	Header         int64         // The largest head of a request, in bytes. Default 64 KiB.
-	Connections    int           // Maximum of open connections; at the limit an idle one is closed for a new one. Default 17,000.
+	Connections    int           // Maximum number of open connections; at the limit an idle one is closed for a new one. Default 17,000.
 	PerAddress     int           // Open connections of one address. If zero, there is no limit.
 }
 

@@ -18,7 +18,7 @@ type Origin struct {
 	StreamURL   string        // Where the stream of changes connects. Default: URL.
 	Notify      bool          // Makes triggers send NOTIFY, which makes commits wait for one another.
 	Poll        time.Duration // How often the stream polls for changes. Default 25 ms.
-	Connections int           // Maximum of concurrent loads. Default: the sum of Load.Concurrency, at most 16.
+	Connections int           // Maximum number of concurrent loads. Default: the sum of Load.Concurrency, at most 16.
 	KeepChanges time.Duration // How long rows of the change table are kept. Default 24 h.
 	KeepBytes   int64         // Size of these rows above which the oldest are deleted. Default 1 GiB.
 	Dir         string        // The directory of the file, as [Load] sets it. Default: the working directory.

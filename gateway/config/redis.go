@@ -35,7 +35,7 @@ type RedisLimits struct {
 	IdleTimeout    time.Duration // How long a connection may stay open without a command. Default 5 min; if negative, there is no limit.
 	StallTimeout   time.Duration // How long a client may read next to nothing of its replies. Default 30 s.
 	LoginTimeout   time.Duration // Maximum time from the connection to a required login. Default 10 s.
-	Connections    int           // Maximum of open connections; at the limit an idle one is closed for a new one. Default 17,000.
+	Connections    int           // Maximum number of open connections; at the limit an idle one is closed for a new one. Default 17,000.
 	PerAddress     int           // As in [Limits].
 }
 

@@ -54,10 +54,10 @@ const (
 
 // LoadLimits bounds the load of one resource on the origin.
 type LoadLimits struct {
-	Batch       int           // Maximum of keys in one statement. Default 256.
-	Concurrency int           // Maximum of concurrent statements. Default 4.
+	Batch       int           // Maximum number of keys in one statement. Default 256.
+	Concurrency int           // Maximum number of concurrent statements. Default 4.
 	Timeout     time.Duration // Maximum duration of a statement; after that its keys are loaded in halves. Default 5 s.
-	Queue       int           // Maximum of keys that wait for a statement; beyond it a GET is refused. Default 65,536.
+	Queue       int           // Maximum number of keys that wait for a statement; beyond it a GET is refused. Default 65,536.
 }
 
 // Cache-Control of resources that anyone may read, and of those with Access.

@@ -24,7 +24,7 @@ type ThriftLimits struct {
 	RequestTimeout time.Duration // Maximum duration of a call, its load included; a client may ask for less. Default 10 s.
 	IdleTimeout    time.Duration // How long a connection may stay open without a call. Default 5 min; if negative, there is no limit.
 	StallTimeout   time.Duration // How long a client may read next to nothing of its replies. Default 30 s.
-	Connections    int           // Maximum of open connections; at the limit an idle one is closed for a new one. Default 17,000.
+	Connections    int           // Maximum number of open connections; at the limit an idle one is closed for a new one. Default 17,000.
 	PerAddress     int           // As in [Limits].
 }
 

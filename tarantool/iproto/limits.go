@@ -22,7 +22,7 @@ const (
 )
 
 // ErrLimit is in the chain of an error (errors.Is) if a limit of the decoder is exceeded.
-var ErrLimit = errors.New("a limit of decoding")
+var ErrLimit = errors.New("decoding limit exceeded")
 
 // Limit sets the limits for what d decodes from now on. Before the first call, and after Reset, the
 // default limits apply.

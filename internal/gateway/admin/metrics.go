@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxGathering is the maximum of concurrent requests for the metrics.
+	// maxGathering is the maximum number of concurrent requests for the metrics.
 	maxGathering = 4
 	// gatherTimeout bounds each of them.
 	gatherTimeout = 10 * time.Second

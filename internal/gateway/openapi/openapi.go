@@ -18,7 +18,7 @@ type Config struct {
 	Server string
 	// Resources must have unique names and a key; others are omitted.
 	Resources []Resource
-	// Batch is the maximum of keys in one request. If zero, it defaults to 1,000.
+	// Batch is the maximum number of keys in one request. If zero, it defaults to 1,000.
 	Batch int
 	// Encodings are the content codings that documents are offered in.
 	Encodings []string

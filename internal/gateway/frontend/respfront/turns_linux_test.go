@@ -61,7 +61,7 @@ func TestTurnsOfExpensiveCommands(t *testing.T) {
 	}
 }
 
-// TestTurnsOfManyKeys: commands with the maximum of keys are parsed, and answers of many
+// TestTurnsOfManyKeys: commands with the maximum number of keys are parsed, and answers of many
 // documents are assembled, outside of the loop.
 func TestTurnsOfManyKeys(t *testing.T) {
 	body := []byte(`"` + strings.Repeat("x", 1500) + `"`)

@@ -50,7 +50,7 @@ type Config struct {
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int
-	// Connections is the maximum of concurrent loads. If zero, it defaults to 4.
+	// Connections is the maximum number of concurrent loads. If zero, it defaults to 4.
 	// The stream has an additional connection.
 	Connections int
 	// StatementTimeout ends loads on the server too; 0 means 10 s.

@@ -60,7 +60,7 @@ type Stream struct {
 	floor     cache.Tx       // of the change table, as the last poll found it
 	witness   cache.Witness  // the newest change that was applied
 	following bool           // last is set, and of the origin's present history
-	followed  lineage        // of the server that last was read from
+	followed  lineage        // of the server that was read last
 	drift     drift
 	statement string           // of changes; "" while there is no change table
 	expects   bool             // the last poll had something to derive

@@ -26,7 +26,7 @@ type Config struct {
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int
-	// Connections is the maximum of concurrent loads; further ones wait, at the
+	// Connections is the maximum number of concurrent loads; further ones wait, at the
 	// cost of their timeout. It should be the sum of the concurrent statements of
 	// the cache (Resource.MaxLoads), up to a few times the number of cores: each
 	// connection has a page cache of 2 MiB. If zero, it defaults to 4, the cache's
