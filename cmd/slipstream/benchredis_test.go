@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,8 @@ func TestBenchRedis(t *testing.T) {
 // If a cluster on this machine announces a node on another one, nothing is sent there without
 // --yes.
 func TestBenchStaysOnThisMachine(t *testing.T) {
-	server := testkit.StartRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.7", "--cluster-config-file", t.TempDir()+"/nodes.conf")
+	server := testkit.StartRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.7",
+		"--cluster-port", strconv.Itoa(testkit.FreePort(t)), "--cluster-config-file", t.TempDir()+"/nodes.conf")
 	client, err := redis.Connect(t.Context(), redis.Options{Addr: server.Addr})
 	if err != nil {
 		t.Fatal(err)

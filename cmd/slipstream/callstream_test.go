@@ -269,8 +269,8 @@ service Chat { Message talk(1: Message message), Message echo(1: Message message
 	expectCall(t, exitUsage, "", `the annotation streaming.mode of Chat.odd is "sometimes"; expected bidirectional, client, server or unary`, "-f", other, addr, "Chat.odd")
 	expectCall(t, exitUsage, "", "the function Chat.number has streams; expected one argument, a struct, and a struct as its result", "-f", other, addr, "Chat.number")
 	// The IDL of the server is another one.
-	expectCall(t, exitFailure, "", "the function talk has streams, and was called without them", "-f", other, addr, "Chat.talk")
-	expectCall(t, exitFailure, "", "the function echo has no streams", "-f", other, addr, "Chat.echo")
+	expectCall(t, exitFailure, "", "talk is a streaming function; open a stream to call it", "-f", other, addr, "Chat.talk")
+	expectCall(t, exitFailure, "", "the function echo is not a streaming function", "-f", other, addr, "Chat.echo")
 }
 
 // started is a command that runs.
