@@ -180,10 +180,10 @@ func (f *callFlags) prepare(stdin io.Reader, addr, name string) (call thriftCall
 	case err != nil || call.mode != idl.NoStreams:
 		return call, err
 	case f.verbose:
-		return call, fmt.Errorf("--verbose with %s, which has no streams: only they have headers and trailers", name)
+		return call, fmt.Errorf("--verbose with %s, which is not a streaming function; only streams have headers and trailers", name)
 	}
 	if call.args, err = readArguments(stdin, f.data); err == nil && areSeveral(call.args) {
-		err = fmt.Errorf("--data has several values; %s has no streams, and expects one", name)
+		err = fmt.Errorf("--data has several values; %s is not a streaming function and expects one", name)
 	}
 	return call, err
 }

@@ -21,19 +21,19 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// streamWindow bounds what the server may send before it is printed. The largest message fits.
+// streamWindow bounds the messages that the server may send before they are printed. The largest message fits.
 const streamWindow = 17 << 20
 
-// resetTime is how long the command waits until the server has got the end of a stream that was cut off.
+// resetTime is how long the command waits for the end of a canceled stream to be sent.
 const resetTime = time.Second
 
-// streamConfig returns the configuration of a client of streams. timeout is 0 if there is no limit.
+// streamConfig returns the configuration of a stream client. If timeout is 0, there is no limit.
 func (f *callFlags) streamConfig(call rpc.ClientConfig, timeout time.Duration) (o rpc.StreamConfig, err error) {
 	switch {
 	case call.Transport != rpc.TTHeader:
-		return o, fmt.Errorf("--transport %s with a function that has streams; expected ttheader", f.client.transport)
+		return o, fmt.Errorf("--transport %s with a streaming function; expected ttheader", f.client.transport)
 	case call.Compact:
-		return o, errors.New("--protocol compact with a function that has streams; expected binary")
+		return o, errors.New("--protocol compact with a streaming function; expected binary")
 	}
 	o = rpc.StreamConfig{Addr: call.Addr, TLS: call.TLS, FailFast: true, Limits: rpc.StreamLimits{Max: 1, Window: streamWindow}}
 	if timeout > 0 {
@@ -42,7 +42,7 @@ func (f *callFlags) streamConfig(call rpc.ClientConfig, timeout time.Duration) (
 	return o, nil
 }
 
-// runStream opens a stream, sends the messages of the input, and prints those of the server as they come.
+// runStream opens a stream, sends the messages of the input, and prints those of the server as they arrive.
 func (f *callFlags) runStream(c *cobra.Command, call thriftCall) error {
 	timeout := time.Duration(0) // a stream may be open for long
 	if c.Flags().Changed("timeout") {
@@ -96,7 +96,7 @@ func (f *callFlags) runStream(c *cobra.Command, call thriftCall) error {
 		return callFailure(signaled, err)
 	}
 	defer stream.Close()
-	// It ends with the input or with ctx, or if it waits for the standard input, with the process. Nothing waits for it.
+	// It ends with the input or with ctx; if it is waiting for the standard input, it ends with the process. Nothing waits for it.
 	go func() {
 		if err := in.sendTo(ctx, stream); err != nil {
 			cancel(err)
@@ -111,7 +111,7 @@ func (f *callFlags) runStream(c *cobra.Command, call thriftCall) error {
 	return nil
 }
 
-// receive prints what a stream receives.
+// receive prints the messages of a stream.
 func (f *callFlags) receive(ctx context.Context, c *cobra.Command, stream *genericrpc.Stream) error {
 	if f.verbose {
 		header, err := stream.Header(ctx)
@@ -145,7 +145,7 @@ func printPairs(w io.Writer, what string, all map[string]string) {
 	}
 }
 
-// messages are values in JSON, one after the other, which are read when they are needed. They have one owner at a time.
+// messages are JSON values, one after another, each read when it is needed. One goroutine at a time uses them.
 type messages struct {
 	name  string
 	room  *io.LimitedReader // for the next value
@@ -155,7 +155,7 @@ type messages struct {
 	read  int // messages
 }
 
-// openMessages returns the messages that --data names. The caller must close them.
+// openMessages returns the messages that --data specifies. The caller must close them.
 func openMessages(stdin io.Reader, data string) (*messages, error) {
 	m := &messages{name: "--data"}
 	var from io.Reader = strings.NewReader(data)
@@ -199,7 +199,7 @@ func (m *messages) next() (text json.RawMessage, err error) {
 	return nil, fmt.Errorf("message %d of %s: %w", m.read+1, m.name, err)
 }
 
-// single checks that there is one message. It reads the whole input.
+// single checks that there is exactly one message. It reads the whole input.
 func (m *messages) single(function string) error {
 	first, err := m.next()
 	if err == nil {
@@ -214,8 +214,8 @@ func (m *messages) single(function string) error {
 	return fail(exitUsage, err, "")
 }
 
-// sendTo sends the messages. It returns an error, with an exit code, only if the input is wrong: if the stream has
-// ended, the receiver knows why.
+// sendTo sends the messages. It returns an error, with an exit code, only if the input is invalid. If the stream has
+// ended, Recv returns the reason.
 func (m *messages) sendTo(ctx context.Context, stream *genericrpc.Stream) error {
 	for {
 		text, err := m.next()
@@ -232,7 +232,7 @@ func (m *messages) sendTo(ctx context.Context, stream *genericrpc.Stream) error 
 	}
 }
 
-// mistake returns the error of the last message if that is wrong, and nil if the stream has ended.
+// mistake returns the error of the last message if it is invalid, and nil if the stream has ended.
 func (m *messages) mistake(err error) error {
 	_, ofJSON := errors.AsType[*thrift.JSONError](err)
 	_, ofValue := errors.AsType[*generic.ValueError](err)

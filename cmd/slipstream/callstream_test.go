@@ -234,7 +234,7 @@ func TestExitCodesOfStreams(t *testing.T) {
 	const a = `{"text":"a","number":-1}` + "\n"
 	run(exitFailure, "", "status 7: sold out (executed)", `{"text": "status"}`, "talk")
 	run(exitFailure, a, `internal error: broken \x1b[31m (executed)`, `{"text": "a"} {"text": "fail"}`, "talk")
-	run(exitFailure, "", "the stream has ended without a response", `{"text": "none"}`, "collect")
+	run(exitFailure, "", "the stream ended without a response", `{"text": "none"}`, "collect")
 	run(exitFailure, `{"text":"","number":1}`+"\n", "the stream has more than one response", `{"text": "two"}`, "collect")
 	run(exitUnanswered, "", "deadline", `{"text": "wait"}`, "talk", "-t", "2s")
 	if err := h.end(t); err == nil {
@@ -262,12 +262,12 @@ func TestStreamsAndCallsAreToldApart(t *testing.T) {
 	addr, _ := serveChat(t)
 	other := blackbox.WriteFile(t, "other.thrift", `struct Message { 1: string text }
 service Chat { Message talk(1: Message message), Message echo(1: Message message) (streaming.mode = "server"), Message odd(1: Message m) (streaming.mode = "sometimes"), i32 number(1: Message m) (streaming.mode = "client") }`)
-	expectCall(t, exitUsage, "", "--transport framed with a function that has streams; expected ttheader", "-f", chatIDL(t), "--transport", "framed", addr, "Chat.talk")
-	expectCall(t, exitUsage, "", "--protocol compact with a function that has streams; expected binary", "-f", chatIDL(t), "--protocol", "compact", addr, "Chat.talk")
-	expectCall(t, exitUsage, "", "--verbose with Chat.echo, which has no streams", "-f", chatIDL(t), "-v", addr, "Chat.echo")
-	expectCall(t, exitUsage, "", "--data has several values; Chat.echo has no streams, and expects one", "-f", chatIDL(t), "-d", "{} {}", addr, "Chat.echo")
+	expectCall(t, exitUsage, "", "--transport framed with a streaming function; expected ttheader", "-f", chatIDL(t), "--transport", "framed", addr, "Chat.talk")
+	expectCall(t, exitUsage, "", "--protocol compact with a streaming function; expected binary", "-f", chatIDL(t), "--protocol", "compact", addr, "Chat.talk")
+	expectCall(t, exitUsage, "", "--verbose with Chat.echo, which is not a streaming function", "-f", chatIDL(t), "-v", addr, "Chat.echo")
+	expectCall(t, exitUsage, "", "--data has several values; Chat.echo is not a streaming function and expects one", "-f", chatIDL(t), "-d", "{} {}", addr, "Chat.echo")
 	expectCall(t, exitUsage, "", `the annotation streaming.mode of Chat.odd is "sometimes"; expected bidirectional, client, server or unary`, "-f", other, addr, "Chat.odd")
-	expectCall(t, exitUsage, "", "the function Chat.number has streams; expected one argument, a struct, and a struct as its result", "-f", other, addr, "Chat.number")
+	expectCall(t, exitUsage, "", "Chat.number is a streaming function; expected one argument and a result that are structs", "-f", other, addr, "Chat.number")
 	// The IDL of the server is another one.
 	expectCall(t, exitFailure, "", "talk is a streaming function; open a stream to call it", "-f", other, addr, "Chat.talk")
 	expectCall(t, exitFailure, "", "the function echo is not a streaming function", "-f", other, addr, "Chat.echo")

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/promtest"
 )
 
-// scrape returns the metrics at an address, or "" if the service is away.
+// scrape returns the metrics at an address, or "" if the service is down.
 func scrape(addr string) string {
 	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -29,8 +29,8 @@ func scrape(addr string) string {
 	return string(text)
 }
 
-// A sample is what the metrics of a service must have: a metric with its labels, and a value that matches. Without a metric, the service
-// must be away.
+// A sample is what the metrics of a service must contain: a metric with its labels, and a value that matches. If the metric is empty, the
+// service must be down.
 type sample struct{ service, metric, value string }
 
 // missing returns an error if metrics do not have one of the samples.
@@ -105,7 +105,7 @@ func checkDashboard(t *testing.T, shown promtest.Exposed) {
 	}
 }
 
-// The dashboard has nothing that Grafana would refuse or show wrongly, and README.md explains each panel.
+// The dashboard contains nothing that Grafana would reject or display incorrectly, and README.md explains each panel.
 func TestDashboard(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

@@ -158,7 +158,7 @@ func TestEachServiceIsKilled(t *testing.T) {
 	for name, one := range map[string]struct {
 		kill    func()
 		restart func(t testing.TB)
-		want    string   // an answer while the process is away
+		want    string   // an answer while the process is down
 		shown   []sample // meanwhile
 	}{
 		"redis": {redis.Kill, redis.Restart, "503", []sample{

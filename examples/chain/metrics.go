@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// metrics are those of a service: what it has answered, and what its client of the next service has seen.
+// metrics are the metrics of a service: the requests that it answered, and the calls of its client for the next service.
 type metrics struct {
 	registry *prometheus.Registry
 	client   *slipstreamprom.Collector // an observer of the client
@@ -35,13 +35,13 @@ func newMetrics() *metrics {
 	return m
 }
 
-// next exports the connections of the client of the next service.
+// next exports the connections of the client for the next service.
 func (m *metrics) next(name string, stats func() slipstream.Stats) error {
 	_, err := m.client.Add(name, stats)
 	return err
 }
 
-// called counts a call of Thrift.
+// called counts a Thrift call.
 func (m *metrics) called(r rpc.CallReport) {
 	result := "ok"
 	if status, ok := errors.AsType[*rpc.StatusError](r.Err); ok {
@@ -59,7 +59,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// serveHTTP serves until ctx ends, and then answers what it has received. It closes the listener.
+// serveHTTP serves until ctx ends, and then answers the requests that it has received. It closes the listener.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: webTimeout}
 	served := make(chan error, 1)

@@ -10,18 +10,18 @@ import (
 // The receiver of a lone stream reads the socket, as a lone caller does (solo.go): the keeper does not have to be woken
 // for each frame, and does not have to wake the receiver. After soloNeeded consecutive frames for which the receiver
 // of the only stream waited, the keeper lends it the reader's role. The receiver keeps the loan between two calls of
-// Recv. No goroutine reads meanwhile, so the loan ends when
+// Recv. In the meantime no other goroutine reads, so the loan ends when
 //
 //   - there is a call or another stream,
 //   - Send waits for credit,
 //   - the stream ends,
-//   - or the receiver has not used it between two rounds of the sweeper, at most restEvery apart.
+//   - or the receiver did not use it between two rounds of the sweeper, at most restEvery apart.
 //
-// The end of the server is therefore noticed late if the program sends and does not receive. A receiver that reads
-// delivers everything that arrives, for whatever call it is.
+// So if the program sends and does not receive, the end of the connection is noticed late. A receiver that reads
+// delivers everything that arrives, whichever call it belongs to.
 
-// streamLoan is the reader's role in the hands of the receiver of a stream. It is guarded by the socket's lock, except
-// for checked.
+// streamLoan records the loan of the reader's role to the receiver of a stream. The socket's lock guards all fields
+// except checked.
 type streamLoan struct {
 	to      *Stream // the borrower; nil if the role is not lent
 	reading bool    // the borrower reads
@@ -79,7 +79,7 @@ func (st *Stream) borrows() bool {
 	return true
 }
 
-// readLoan reads until the receiver need not wait anymore, ctx ends, or the socket fails.
+// readLoan reads until the receiver no longer has to wait, ctx ends, or the socket fails.
 func (st *Stream) readLoan(ctx context.Context) {
 	s := st.socket
 	defer s.endIfOver()
@@ -111,7 +111,7 @@ func (st *Stream) endReading() {
 	}
 }
 
-// arrivedAny reports whether Recv need not wait.
+// arrivedAny reports whether Recv can return without waiting.
 func (st *Stream) arrivedAny() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()

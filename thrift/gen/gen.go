@@ -160,7 +160,7 @@ type generator struct {
 	stubs     map[*idl.Service]*stubs // empty unless they are generated
 	viewStubs map[*idl.Service]*viewStubs
 
-	streamNames map[*idl.Service]*streamNames // names for services with streams
+	streamNames map[*idl.Service]*streamNames // names for services with streaming functions
 	clients     map[*idl.Service]string       // names of clients that Kitex's tool picks
 	methods     map[*idl.Service]names        // of interfaces, without those of services that they extend
 	keys        map[*idl.Type]string

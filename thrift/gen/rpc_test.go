@@ -101,11 +101,11 @@ service Base extends None { C ping(1: C c) (streaming.mode = "client") }`))
 	}
 	for function, want := range map[string]string{
 		`A f(1: A a) (streaming.mode = "maybe")`:                   `the annotation streaming.mode of f is "maybe"; expected bidirectional, client, server or unary`,
-		`A f() (streaming.mode = "client")`:                        "the function f has streams; expected one argument, a struct",
-		`A f(1: i32 a) (streaming.mode = "client")`:                "the function f has streams; expected one argument, a struct",
-		`A f(1: A a, 2: A b) (streaming.mode = "server")`:          "the function f has streams; expected one argument, a struct",
-		`void f(1: A a) (streaming.mode = "bidirectional")`:        "the function f has streams; expected a struct as its result",
-		`i32 f(1: A a) (streaming.mode = "bidirectional")`:         "the function f has streams; expected a struct as its result",
+		`A f() (streaming.mode = "client")`:                        "f is a streaming function; expected one argument, a struct",
+		`A f(1: i32 a) (streaming.mode = "client")`:                "f is a streaming function; expected one argument, a struct",
+		`A f(1: A a, 2: A b) (streaming.mode = "server")`:          "f is a streaming function; expected one argument, a struct",
+		`void f(1: A a) (streaming.mode = "bidirectional")`:        "f is a streaming function; expected a struct as its result",
+		`i32 f(1: A a) (streaming.mode = "bidirectional")`:         "f is a streaming function; expected a struct as its result",
 		`oneway void f(1: A a) (streaming.mode = "bidirectional")`: "the function f has streams and is oneway",
 	} {
 		_, err := Generate(Config{RPC: true}, source(t, "a.thrift", "struct A {}\nservice S { "+function+" }"))

@@ -2,7 +2,7 @@ package gen
 
 import "github.com/slipstream-go/slipstream/thrift/idl"
 
-// streamNames are the Go names generated for a service that has functions with streams.
+// streamNames are the Go names generated for a service that has streaming functions.
 type streamNames struct {
 	client string // the type of clients
 	dial   string // the function that returns one
@@ -27,7 +27,7 @@ func (g *generator) calls(d *idl.Service) (all []*idl.Function) {
 	return all
 }
 
-// hasStreams reports whether a service, or one that it extends, has functions with streams.
+// hasStreams reports whether a service, or one that it extends, has streaming functions.
 func (g *generator) hasStreams(d *idl.Service) bool {
 	for ; d != nil; d = d.Base {
 		for _, fn := range d.Functions {
@@ -39,7 +39,7 @@ func (g *generator) hasStreams(d *idl.Service) bool {
 	return false
 }
 
-// pickStreams picks the names for a service with streams.
+// pickStreams picks the names for a service with streaming functions.
 func (f *GoFile) pickStreams(d *idl.Service) {
 	g := f.gen
 	if !g.hasStreams(d) {
@@ -60,18 +60,18 @@ func (f *GoFile) checkStreams(fn *idl.Function) {
 	case fn.Oneway:
 		g.errorf(f.IDL, fn.Pos, "the function %s has streams and is oneway", fn.Name)
 	case len(fn.Args) != 1 || kindOf(fn.Args[0].Type) != kStruct:
-		g.errorf(f.IDL, fn.Pos, "the function %s has streams; expected one argument, a struct", fn.Name)
+		g.errorf(f.IDL, fn.Pos, "%s is a streaming function; expected one argument, a struct", fn.Name)
 	case fn.Result.Kind == idl.Void || kindOf(fn.Result) != kStruct:
-		g.errorf(f.IDL, fn.Pos, "the function %s has streams; expected a struct as its result", fn.Name)
+		g.errorf(f.IDL, fn.Pos, "%s is a streaming function; expected a struct as its result", fn.Name)
 	}
 }
 
-// streamTypes returns the types of the requests and responses of a function with streams.
+// streamTypes returns the types of the requests and responses of a streaming function.
 func (f *GoFile) streamTypes(fn *idl.Function) (request, response string) {
 	return f.goType(fn.Args[0].Type), f.goType(fn.Result)
 }
 
-// streamSignature returns the signature of a function with streams for handlers.
+// streamSignature returns the signature of a streaming function's handler.
 func (f *GoFile) streamSignature(fn *idl.Function) string {
 	rpc := f.Import(rpcPath)
 	request, response := f.streamTypes(fn)
@@ -85,7 +85,7 @@ func (f *GoFile) streamSignature(fn *idl.Function) string {
 	return head + "stream *" + rpc + ".BidiStreamingServer[" + request + ", " + response + "]) error"
 }
 
-// streamMethod writes the line that adds a function with streams to a service.
+// streamMethod writes the line that adds a streaming function to a service.
 func (f *GoFile) streamMethod(fn *idl.Function) {
 	kind := map[idl.StreamMode]string{idl.ClientStreams: "Client", idl.ServerStreams: "Server", idl.BothStreams: "Bidi"}[f.gen.streams(fn)]
 	rpc := f.Import(rpcPath)

@@ -78,7 +78,7 @@ func (c *Client) function(name string) (*function, error) {
 		return nil, notSent(c.service.Name, noFunction(c.service, name))
 	}
 	if mode, _ := f.declared.Streams(); mode != idl.NoStreams {
-		return nil, notSent(name, fmt.Errorf("genericrpc: the function %s.%s has streams; open them with a StreamClient", c.service.Name, name))
+		return nil, notSent(name, fmt.Errorf("genericrpc: %s.%s is a streaming function; open a stream with a StreamClient", c.service.Name, name))
 	}
 	return f, nil
 }

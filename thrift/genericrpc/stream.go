@@ -13,13 +13,13 @@ import (
 )
 
 // Messages of streams are structs of the Binary protocol: the argument of the function in one direction, its result in
-// the other. A message takes the way of arguments and results:
+// the other. A message is converted like arguments and results:
 //
 //	JSON --> generic.Codec --> Raw --> rpc.ClientStream --> Raw --> generic.Codec --> JSON
 
-// Messages returns the structs that a function with streams sends and receives. It fails if the annotation
+// Messages returns the structs that a streaming function sends and receives. It fails if the annotation
 // streaming.mode has an unknown value, or if the function does not have one struct as its argument and one as its
-// result. For a function without streams, the mode is [idl.NoStreams].
+// result. For other functions, the mode is [idl.NoStreams].
 func Messages(f *idl.Function) (mode idl.StreamMode, request, response *idl.Struct, err error) {
 	mode, wrong := f.Streams()
 	switch {
@@ -31,12 +31,12 @@ func Messages(f *idl.Function) (mode idl.StreamMode, request, response *idl.Stru
 		request, response = f.Args[0].Type.Struct(), f.Result.Struct()
 	}
 	if request == nil || response == nil {
-		return mode, nil, nil, fmt.Errorf("genericrpc: the function %s.%s has streams; expected one argument, a struct, and a struct as its result", f.Service.Name, f.Name)
+		return mode, nil, nil, fmt.Errorf("genericrpc: %s.%s is a streaming function; expected one argument and a result that are structs", f.Service.Name, f.Name)
 	}
 	return mode, request, response, nil
 }
 
-// A StreamClient opens the streams of a service. Make it with [NewStreamClient]. All methods are safe for concurrent
+// A StreamClient opens the streams of a service. It is created by [NewStreamClient]. All methods are safe for concurrent
 // use.
 type StreamClient struct {
 	// Immutable.
@@ -46,7 +46,7 @@ type StreamClient struct {
 }
 
 // NewStreamClient returns a client of the streams of a service, which must come from a checked file. The opener is an
-// *[rpc.StreamClient], or wraps one. Streams have no messages in the Compact protocol.
+// *[rpc.StreamClient] or a wrapper of one. Streams do not support the Compact protocol.
 func NewStreamClient(opener rpc.StreamOpener, service *idl.Service, config Config) (*StreamClient, error) {
 	switch {
 	case service == nil:
@@ -69,7 +69,7 @@ func (c *StreamClient) Open(ctx context.Context, function string) (*Stream, erro
 	case err != nil:
 		return nil, notSent(f.Name, err)
 	case mode == idl.NoStreams:
-		return nil, notSent(f.Name, fmt.Errorf("genericrpc: the function %s.%s has no streams; call it with a Client", c.service.Name, f.Name))
+		return nil, notSent(f.Name, fmt.Errorf("genericrpc: %s.%s is not a streaming function; call it with a Client", c.service.Name, f.Name))
 	}
 	s, err := c.opener.Open(ctx, &rpc.StreamFunction{Service: c.service.Name, Name: f.Name})
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *StreamClient) Open(ctx context.Context, function string) (*Stream, erro
 	return &Stream{stream: s, codec: c.codec, function: f.Name, mode: mode, request: request, response: response}, nil
 }
 
-// A Stream is an open stream, with messages in JSON. It must be closed, even after its end.
+// A Stream is an open stream, with messages in JSON. It must be closed, even after the stream has ended.
 //
 // Send and CloseSend must be called by one goroutine at a time, and so must Recv, Header and Trailer; the former may run
 // concurrently with the latter.
@@ -98,7 +98,7 @@ type Stream struct {
 }
 
 // errOneRequest is the error for a second message to a function without a stream of requests.
-var errOneRequest = errors.New("genericrpc: the function has no stream of requests, and has got its request")
+var errOneRequest = errors.New("genericrpc: the function takes one request, which has already been sent")
 
 // Send sends a message, an object with the fields of the argument. It waits as [rpc.ClientStream.Send] does. If the
 // error is about the message, the stream continues.
@@ -121,17 +121,17 @@ func (s *Stream) Send(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// CloseSend notifies the server that no message follows. Messages are received as before.
+// CloseSend notifies the server that no more messages follow. Recv can still receive.
 func (s *Stream) CloseSend(ctx context.Context) error { return s.stream.CloseSend(ctx) }
 
-// Recv returns the next message of the server, in JSON, or io.EOF after the last one: see [rpc.ClientStream.Recv]. It
-// fails if a function without a stream of responses has not exactly one.
+// Recv returns the next message from the server, in JSON, or io.EOF after the last one: see [rpc.ClientStream.Recv]. It
+// fails if a function without a stream of responses sends none, or more than one.
 func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
 	err := s.stream.Recv(ctx, &s.raw)
 	one := s.mode == idl.ClientStreams
 	switch {
 	case err == io.EOF && one && s.received == 0:
-		return nil, executed(s.function, &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the stream has ended without a response"})
+		return nil, executed(s.function, &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the stream ended without a response"})
 	case err != nil:
 		return nil, err
 	case one && s.received > 0:

@@ -129,7 +129,7 @@ func TestMessagesOfModes(t *testing.T) {
 		{"collect", []string{`{"text":"status"}`}, `[]`, "status 7: sold out (executed)"},
 		{"watch", []string{`{"text":"a","number":2}`}, `[{"text":"a","number":0} {"text":"a","number":1}]`, "EOF"},
 		{"watch", nil, `[]`, "the stream has no request"},
-		{"watch", []string{`{}`, `{}`}, `[]`, "has no stream of requests, and has got its request (not sent)"},
+		{"watch", []string{`{}`, `{}`}, `[]`, "takes one request, which has already been sent (not sent)"},
 		{"talk", []string{`{"text":1}`}, `[]`, "field text: expected a string, found a number, at byte 9 (not sent)"},
 		{"talk", []string{`{"Text":""}`}, `[]`, "field Text: Message has no field with this name"},
 	} {
@@ -171,12 +171,12 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	c := openChat(t, chat.NewChatService(chatter{}), genericrpc.Config{})
 	bad := service(t, `struct M {} union U { 1: i32 n } typedef M N
 service S { M ok(1: N m) (streaming.mode = "client"), i32 number(1: M m) (streaming.mode = "client"), void nothing(1: M m) (streaming.mode = "server"), M two(1: M a, 2: M b) (streaming.mode = "server"), M odd(1: M m) (streaming.mode = "x"), M unary(1: M m) (streaming.mode = "unary") }`)
-	for name, want := range map[string]string{"ok": "", "unary": "", "number": "S.number has streams; expected one argument, a struct", "nothing": "expected one", "two": "expected one", "odd": `is "x"; expected bidirectional`} {
+	for name, want := range map[string]string{"ok": "", "unary": "", "number": "S.number is a streaming function; expected one argument and a result that are structs", "nothing": "expected one", "two": "expected one", "odd": `is "x"; expected bidirectional`} {
 		if _, _, _, err := genericrpc.Messages(bad.Function(name)); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v; want %q", name, err, want)
 		}
 	}
-	for name, want := range map[string]string{"echo": "Chat.echo has no streams; call it with a Client", "tlk": "the service Chat has no function \"tlk\"; did you mean talk?"} {
+	for name, want := range map[string]string{"echo": "Chat.echo is not a streaming function; call it with a Client", "tlk": "the service Chat has no function \"tlk\"; did you mean talk?"} {
 		if _, err := c.Open(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) || slipstream.OutcomeOf(err) != slipstream.NotSent {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -192,7 +192,7 @@ service S { M ok(1: N m) (streaming.mode = "client"), i32 number(1: M m) (stream
 		t.Fatal(err)
 	}
 	for _, name := range []string{"talk", "collect", "watch"} {
-		if _, err := calls.Call(t.Context(), name, []byte("{}")); err == nil || !strings.Contains(err.Error(), "has streams; open them with a StreamClient") {
+		if _, err := calls.Call(t.Context(), name, []byte("{}")); err == nil || !strings.Contains(err.Error(), "is a streaming function; open a stream with a StreamClient") {
 			t.Errorf("a call of %s: %v", name, err)
 		}
 	}

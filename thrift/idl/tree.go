@@ -332,7 +332,7 @@ const (
 	BothStreams
 )
 
-// streamKey is Kitex's annotation of functions with streams.
+// streamKey is Kitex's annotation of streaming functions.
 const streamKey = "streaming.mode"
 
 // Streams returns the mode in the annotation streaming.mode, as Kitex interprets it. A function

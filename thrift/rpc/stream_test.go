@@ -226,7 +226,7 @@ func TestCallsBesideStreams(t *testing.T) {
 	}
 	err = client.Call(t.Context(), rpc.Invocation{Service: "Chat", Function: &rpc.Function{Name: "talk"}, Args: &chat.ChatTalkArgs{}, Result: &chat.ChatTalkResult{}})
 	if e, ok := errors.AsType[*thrift.ApplicationException](err); !ok || e.Kind != thrift.UnknownMethod || !strings.Contains(e.Message, "is a streaming function") {
-		t.Errorf("a call of a function with streams: %v", err)
+		t.Errorf("a call of a streaming function: %v", err)
 	}
 	for _, name := range []string{"echo", "nothing"} {
 		plain, err := streams.Opener.Open(t.Context(), &rpc.StreamFunction{Service: "Chat", Name: name})

@@ -15,17 +15,17 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Headers and trailers are texts with names that a handler sends in addition to messages: the header before the first
-// one, the trailer after the last one. Keys are written as they are, as Kitex does. What a client sends in this way is
-// the metadata in the frame that opens the stream: see WithMeta.
+// Headers and trailers are keys and values that a handler sends in addition to messages: the header before the first
+// message, the trailer after the last one. Keys are written unchanged, as Kitex does. A client sends metadata in the
+// frame that opens the stream: see WithMeta.
 
 const (
-	// mostStreamMeta bounds a header and a trailer. A header and what firstCredit permits fit into StreamLimits.Unread
-	// together with a window that is full.
+	// mostStreamMeta bounds a header and a trailer. A header and the bytes that firstCredit permits fit in StreamLimits.Unread
+	// together with a full window.
 	mostStreamMeta = 32 << 10
-	// pairCost is what a key and its value count in addition to their bytes.
+	// pairCost is what a key and its value are charged in addition to their bytes.
 	pairCost = 32
-	// prefixOwn begins the keys that only this package writes.
+	// prefixOwn is the prefix of keys that only this package writes.
 	prefixOwn = "slipstream-"
 )
 
@@ -69,7 +69,7 @@ func writePairs(w *frame.Writer, all map[string]string) {
 	}
 }
 
-// joined returns the keys and values of both. Those of more replace others.
+// joined returns the keys and values of both. Those of more take precedence.
 func joined(all, more map[string]string) (map[string]string, error) {
 	sum := make(map[string]string, len(all)+len(more))
 	maps.Copy(sum, all)
@@ -87,7 +87,7 @@ func joined(all, more map[string]string) (map[string]string, error) {
 	return sum, nil
 }
 
-// handlerMeta is what a handler has set.
+// handlerMeta is the header and the trailer that a handler has set.
 type handlerMeta struct {
 	begun atomic.Bool // the header was sent, or will not be; written with mu
 
@@ -96,7 +96,7 @@ type handlerMeta struct {
 	header, trailer map[string]string
 }
 
-// errHeaderSent is the error for a header that is too late.
+// errHeaderSent is the error if a header is set after it was sent.
 var errHeaderSent = errors.New("the header of the stream was sent before: set it before the first message")
 
 // setHeader adds keys and values to the header. It is called with mu held.
@@ -112,8 +112,8 @@ func (h *handlerMeta) setHeader(more map[string]string) error {
 }
 
 // SetHeader adds keys and values to the header, which the client receives before the first message: see
-// [ClientStream.Header]. It is sent with the first message, or at the end of the stream. A header has at most 32 KiB, of
-// which each key counts 32 bytes. SetHeader fails after the header was sent.
+// [ClientStream.Header]. It is sent with the first message, or at the end of the stream. A header has at most 32 KiB,
+// and every key counts 32 bytes more than its length. SetHeader fails after the header has been sent.
 func (s *ServerStream) SetHeader(values map[string]string) error {
 	h := &s.stream.extra
 	h.mu.Lock()
@@ -134,7 +134,7 @@ func (s *ServerStream) SendHeader(values map[string]string) error {
 }
 
 // SetTrailer adds keys and values to the trailer, which the client receives with the end of the stream, whether the
-// handler returns an error or not: see [ClientStream.Trailer]. It has the bound of headers.
+// handler returns an error or not: see [ClientStream.Trailer]. The limits of headers apply.
 func (s *ServerStream) SetTrailer(values map[string]string) error {
 	h := &s.stream.extra
 	h.mu.Lock()
@@ -146,8 +146,8 @@ func (s *ServerStream) SetTrailer(values map[string]string) error {
 	return err
 }
 
-// sendHeader sends the header, unless it was sent, before the first message or the end. Clients of Kitex wait for one;
-// those of this package get only one that has keys.
+// sendHeader sends the header before the first message or the end, unless it has been sent. Kitex clients wait for one;
+// clients of this package receive one only if it has keys.
 func (st *serverStream) sendHeader() {
 	h := &st.extra
 	if h.begun.Load() {
@@ -160,8 +160,8 @@ func (st *serverStream) sendHeader() {
 	}
 }
 
-// writeHeader ends the time of the header and, if it is needed, queues it. Nothing delays it: there is one for each
-// stream. The caller holds extra.mu, so that no message precedes it.
+// writeHeader queues the header if it is needed. After that, none can be set. It needs no credit, because there is one
+// per stream. The caller holds extra.mu, so that no message precedes it.
 func (st *serverStream) writeHeader(needed bool) {
 	h := &st.extra
 	if needed {
@@ -175,23 +175,23 @@ func (st *serverStream) writeHeader(needed bool) {
 	h.begun.Store(true)
 }
 
-// takeTrailer returns the trailer.
+// takeTrailer returns the trailer that the handler has set.
 func (h *handlerMeta) takeTrailer() map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.trailer
 }
 
-// clientMeta is what the client has received of a handler. It is owned by the goroutine that receives.
+// clientMeta is the metadata received from a handler. It is owned by the receiving goroutine.
 type clientMeta struct {
 	header, trailer map[string]string
 	begun           bool   // the first frame was received
-	ahead           []byte // the first message, which Header has received before Recv; nil if there is none
+	ahead           []byte // the first message, which Header received instead of Recv; nil if there is none
 }
 
 // Header returns the header that the handler has set: see [ServerStream.SetHeader]. It waits until the server has sent
-// it, a message, or the end of the stream. If there is none, it returns nil. It must be called by the goroutine that
-// receives. The map must not be changed.
+// it, a message, or the end of the stream. If there is none, it returns nil. It must be called by the receiving goroutine.
+// The map must not be modified.
 func (s *ClientStream) Header(ctx context.Context) (map[string]string, error) {
 	for !s.meta.begun && s.last.Load() == nil {
 		b, f, err := s.next(ctx)
@@ -213,11 +213,11 @@ func (s *ClientStream) Header(ctx context.Context) (map[string]string, error) {
 }
 
 // Trailer returns the trailer that the handler has set: see [ServerStream.SetTrailer]. It is known when Recv has
-// returned io.EOF or the error of the handler; before that, Trailer returns nil. It must be called by the goroutine
-// that receives. The map must not be changed.
+// returned io.EOF or the handler's error; before that, Trailer returns nil. It must be called by the receiving
+// goroutine. The map must not be modified.
 func (s *ClientStream) Trailer() map[string]string { return s.meta.trailer }
 
-// control takes a frame that is no message.
+// control handles a frame that is not a message.
 func (s *ClientStream) control(f *frame.Stream) error {
 	var err error
 	switch f.Kind {
@@ -242,7 +242,7 @@ func (s *ClientStream) control(f *frame.Stream) error {
 	return nil
 }
 
-// withoutTrailer returns the end of a stream whose trailer is an error.
+// withoutTrailer returns the error of a stream whose trailer is invalid.
 func (s *ClientStream) withoutTrailer(last *slipstream.Error, cause error) *slipstream.Error {
 	e := &thrift.ApplicationException{Kind: thrift.ProtocolError, Message: "the trailer of the stream: " + cause.Error()}
 	if last == errEndOfStream {

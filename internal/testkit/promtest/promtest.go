@@ -23,8 +23,8 @@ var (
 	sample    = regexp.MustCompile(`^([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})? `)
 )
 
-// Selectors returns what a PromQL expression reads. It supports as much of the language as the files of this repository
-// need.
+// Selectors returns the metrics that a PromQL expression reads. It supports the part of the language that the files of
+// this repository use.
 func Selectors(expr string) (all []Selector) {
 	expr = duration.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
 	for _, m := range reference.FindAllStringSubmatch(expr, -1) {
@@ -43,7 +43,7 @@ func Selectors(expr string) (all []Selector) {
 	return all
 }
 
-// Exposed is what programs expose: the labels of each sample by name.
+// Exposed holds the metrics that programs expose: the labels of each sample, by name.
 type Exposed map[string][]map[string]string
 
 // Add adds the samples of a page in the text format of Prometheus.
@@ -65,8 +65,8 @@ func (e Exposed) Add(page string) error {
 	return nil
 }
 
-// Lacks returns what is missing for a selector, or "". Prometheus itself makes the metric up, and the labels job and
-// instance.
+// Lacks describes what is missing for a selector, or returns "". Prometheus itself adds the metric up, and the labels job
+// and instance.
 func (e Exposed) Lacks(s Selector) string {
 	if s.Name == "up" {
 		return ""

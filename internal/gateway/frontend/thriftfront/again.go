@@ -8,10 +8,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/thriftdoc"
 )
 
-// maxAgainKey bounds the keys whose documents are remembered, in bytes.
+// maxAgainKey is the maximum size of a key whose document is remembered, in bytes.
 const maxAgainKey = 100
 
-// subject is what an entry of the table of recent answers is about. It is immutable.
+// subject identifies what an entry of the table of recent answers depends on. It is immutable.
 type subject struct {
 	method *method
 	layout *thriftdoc.Layout // nil for JSON
@@ -27,13 +27,13 @@ func (m *method) subjectOf(l *thriftdoc.Layout) *subject {
 	return s
 }
 
-// mayRecall reports whether the table of recent answers has answers such as that of the call.
+// mayRecall reports whether the table of recent answers may hold an answer for this kind of call.
 func (t *turn) mayRecall() bool {
 	k := &t.call
 	return t.recent != nil && !k.method.list && !k.format.Compact && len(k.keys[0]) <= maxAgainKey
 }
 
-// recallText returns the text of the call in the table. It is valid until the next call.
+// recallText returns the key of the call in the table. It is valid until the next call.
 func (t *turn) recallText() string {
 	k := &t.call
 	t.text = append(append(append(t.text[:0], k.method.name...), '('), k.keys[0]...)
@@ -55,7 +55,7 @@ func (t *turn) recall() *recent.Entry[*subject] {
 		return e
 	}
 	if e.Document().Form(cache.FormThrift) == nil || e.Resource.layout != t.server.layoutOf(of) {
-		return nil // its bytes are not charged anymore, or the fields have other numbers or types now
+		return nil // its bytes are no longer charged, or the numbers or types of its fields have changed
 	}
 	return e
 }
@@ -86,7 +86,7 @@ func (t *turn) remember() {
 	t.recent.RememberForm(t.recallText(), k.method.subjectOf(kept.layout), of.ID, k.columns, x.doc, kept.body)
 }
 
-// answerAgain answers with a recent answer, and returns what that costs in units of the engine.
+// answerAgain answers with a recent answer, and returns the cost in the engine's units.
 func (t *turn) answerAgain(e *recent.Entry[*subject]) (units int) {
 	size := len(e.Body)
 	t.call.appendOne(t.conn.Output(), e.Body)
@@ -102,7 +102,7 @@ func (t *turn) answerAgain(e *recent.Entry[*subject]) (units int) {
 	return units
 }
 
-// countAgain passes the hits that answerAgain has counted to the cache, and begins with another resource.
+// countAgain passes the hits counted by answerAgain to the cache, and starts counting for another resource.
 func (t *turn) countAgain(of *served) {
 	if t.hitsAgain > 0 {
 		t.server.cache.CountHits(t.hitsOf.ID, t.hitsAgain)
