@@ -58,11 +58,22 @@ func TestAllocations(t *testing.T) {
 				return nil
 			}},
 		} {
-			if got := testing.AllocsPerRun(200, func() { must(t, call.run()) }); got > call.most {
+			if got := leastAllocations(call.most, func() { must(t, call.run()) }); got > call.most {
 				t.Errorf("%s: %v allocations, at most %v", name, got, call.most)
 			}
 		}
 	}
+}
+
+// leastAllocations returns the allocations of a call of f, the least of up to five measurements, or the first that
+// is not above most. On a busy machine, objects that are released on another processor than the one that needs them
+// next are allocated again; what a call itself allocates is allocated in each measurement.
+func leastAllocations(most float64, f func()) float64 {
+	least := testing.AllocsPerRun(200, f)
+	for i := 1; i < 5 && least > most; i++ {
+		least = min(least, testing.AllocsPerRun(200, f))
+	}
+	return least
 }
 
 // nameless is a user without the name.
