@@ -27,6 +27,10 @@ func FuzzScanner(f *testing.F) {
 		f.Add(b, uint16(20))
 	}
 	f.Add(framed(protobuf("\x0a\x02hi")), uint16(3))
+	// A list of the Compact protocol whose type is unknown, and whose length is missing.
+	f.Add(call(true, "\x19\xff"), uint16(8))
+	// A map of the Compact protocol whose length has more bytes than a number.
+	f.Add(call(true, "\x2b\xfb\xfb\xfb\xfb\xfb\xfb\xfb\xfb\xfb\xfb"), uint16(8))
 	f.Fuzz(func(t *testing.T, b []byte, piece uint16) {
 		if len(b) > 64<<10 {
 			return

@@ -265,9 +265,9 @@ func count(b []byte, off int) (n, next, code int) {
 	}
 	v, size := binary.Uvarint(b[off:])
 	switch {
-	case size == 0:
+	case size == 0 && len(b)-off < binary.MaxVarintLen64:
 		return 0, len(b) + 1, 0
-	case size < 0 || v > math.MaxInt32/2:
+	case size <= 0 || v > math.MaxInt32/2:
 		return 0, 0, thrift.CodeLength
 	}
 	return int(v), off + size, 0
@@ -279,6 +279,9 @@ func (w *walker) compactList(b []byte, off int) (end int64, code int) {
 		return int64(len(b)) + 1, 0
 	}
 	t, n, next := b[off]&15, int(b[off]>>4), off+1
+	if n > 0 && !w.isType(t) {
+		return 0, thrift.CodeType
+	}
 	if n == 15 {
 		if n, next, code = count(b, next); code < 0 || next > len(b) {
 			return int64(next), code
