@@ -39,6 +39,7 @@ type chat struct {
 	message *idl.Struct
 	waits   chan struct{} // gets a value when a handler begins to wait
 	ended   chan error    // gets the cause of its end
+	held    chan struct{} // handlers that hold return after it was closed
 }
 
 // recv returns the next message.
@@ -92,6 +93,10 @@ func (c *chat) talk(ctx context.Context, s *rpc.ServerStream) error {
 			return &rpc.StatusError{Code: 7, Message: "sold out"}
 		case "fail":
 			return errors.New("broken \x1b[31m")
+		case "hold": // its error must not arrive before the client's deadline, which is the same
+			<-c.held
+			c.ended <- context.Cause(ctx)
+			return ctx.Err()
 		case "wait":
 			c.waits <- struct{}{}
 			<-ctx.Done()
@@ -147,7 +152,7 @@ func serveChat(t *testing.T) (string, *chat) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &chat{program.Roots[0].Type("Message").(*idl.Struct), make(chan struct{}, 100), make(chan error, 100)}
+	h := &chat{program.Roots[0].Type("Message").(*idl.Struct), make(chan struct{}, 100), make(chan error, 100), make(chan struct{})}
 	s, err := rpc.NewServer(rpc.ServerConfig{}, &rpc.Service{Name: "Chat", Methods: []rpc.Method{
 		rpc.StreamMethod("talk", h.talk), rpc.StreamMethod("collect", h.collect), rpc.StreamMethod("watch", h.watch), {Name: "echo"},
 	}})
@@ -236,11 +241,8 @@ func TestExitCodesOfStreams(t *testing.T) {
 	run(exitFailure, a, `internal error: broken \x1b[31m (executed)`, `{"text": "a"} {"text": "fail"}`, "talk")
 	run(exitFailure, "", "the stream ended without a response", `{"text": "none"}`, "collect")
 	run(exitFailure, `{"text":"","number":1}`+"\n", "the stream has more than one response", `{"text": "two"}`, "collect")
-	// The deadline of the handler is the same; its error may arrive first.
-	r := callWith(t, "", "-f", chatIDL(t), "-d", `{"text": "wait"}`, addr, "Chat.talk", "-t", "2s")
-	if r.Code != exitUnanswered && r.Code != exitFailure || r.Stdout != "" || !strings.Contains(r.Stderr, "deadline") {
-		t.Errorf("after the deadline: exit %d, %q, %s", r.Code, r.Stdout, r.Stderr)
-	}
+	run(exitUnanswered, "", "deadline", `{"text": "hold"}`, "talk", "-t", "2s")
+	close(h.held)
 	if err := h.end(t); err == nil {
 		t.Error("the handler has ended without a cause")
 	}
